@@ -1,12 +1,15 @@
 import type { Batch } from '../../shared/batches/batch.ts';
-import type { EndedBatches } from '../../shared/store/batches/batch-records.ts';
+import type { BatchRecords } from '../../shared/store/batches/batch-records.ts';
 import type { WebhookStore } from '../../shared/store/webhooks/webhook-store.ts';
 import { isSubscribed, type SendStore, sendEvents } from '../../shared/webhooks/send-events.ts';
 import { type AccountEvent, eventOf } from '../../shared/webhooks/webhook-event.ts';
 
 const batchesAtOnce = 100;
 
-type Stores = { batches: EndedBatches; webhooks: SendStore & Pick<WebhookStore, 'findWebhooksOf'> };
+type Stores = {
+  batches: Pick<BatchRecords, 'listEndedBatches' | 'forgetEndedBatches'>;
+  webhooks: SendStore & Pick<WebhookStore, 'findWebhooksOf'>;
+};
 
 /**
  * Creates the events of batches that have ended, and only then removes their marks. If it is interrupted, the next call creates the same

@@ -15,67 +15,6 @@ import {
 } from './account-names.ts';
 import { isDefaultKey, type KeyScope, lastUseOf, scopeOf } from './key.ts';
 
-/**
- * Accounts and devices, with their keys. Each change of an account is one atomic update of one document
- * (decisions.md#no-transactions).
- */
-export interface AccountStore extends NameStore {
-  /** Returns the account or device, or undefined if it has never been used. */
-  findAccount(id: string): Promise<Account | undefined>;
-
-  /**
-   * Lists accounts and devices whose id begins with `prefix` and comes after `after`, in order of their ids: by code points, which is the
-   * order of their bytes in UTF-8. Both texts must be well-formed. An account that is gone (`isGone`) is not listed.
-   */
-  listAccounts(page: AccountPage): Promise<ListedAccount[]>;
-
-  /** Lists the accounts whose removal has begun and is not done, in order of their ids, after this one. */
-  listRemovals(page: { after: string; limit: number }): Promise<string[]>;
-
-  /**
-   * Finds the owner of the live key with one of these hashes; returns undefined if there is none. Reads all confirmed changes (in a replica
-   * set, from the primary).
-   */
-  findKeyOwner(hashes: readonly string[]): Promise<KeyOwner | undefined>;
-
-  /**
-   * Finds the accounts with a key of this id, or with a key that begins like this (`svc_` and up to six characters), in order of their ids.
-   * A key that has ended is not found.
-   */
-  findAccountsByKey(key: KeySearch): Promise<string[]>;
-
-  /**
-   * Changes one account atomically as `decide` returns (`Documents.change`). A change of settings stores its audit record in the same step.
-   * Fails with `INTERNAL_ERROR` if the new key's hash is that of another account's key.
-   */
-  changeAccount<Result>(id: string, decide: Decide<Account, Result>): Promise<Result>;
-
-  /**
-   * Removes an account that has not changed since it was read: with the same version, and keys that were not used since, and whose audit
-   * records are all copied. Returns false for any other.
-   */
-  removeAccount(account: Pick<Account, 'id' | 'version' | 'keys'>): Promise<boolean>;
-
-  /**
-   * Records when keys were last used. Does not change a version, and never moves a time backwards. A key that has ended, or that its
-   * account does not have, is ignored.
-   */
-  recordKeyUse(uses: readonly KeyUse[]): Promise<void>;
-}
-
-/**
- * The display names of accounts (contract.md#si1-sign-in-by-any-provider). A name is in no other place. To keep one is no change of the
- * account: its version stays. Removing an account removes its name in the same step.
- */
-export interface NameStore {
-  /** Keeps the name of an account. Nothing is written if it is the same, and for an account that does not exist or is removed. */
-  keepName(account: NamedAccount): Promise<void>;
-  /** Finds the names of those of these accounts that have one. */
-  findNames(accounts: readonly string[]): Promise<ReadonlyMap<string, string>>;
-  /** Finds accounts with a name that has this text at its beginning or after a space, in any case. In order of their names. */
-  findNamed(start: string, limit: number): Promise<NamedAccount[]>;
-}
-
 export type KeySearch = ({ id: string } | { start: string }) & { limit: number };
 
 /** An account without its keys and its history, which can be large. `usedAt` is when one of its live keys was last used. */
@@ -103,15 +42,24 @@ const ownerFields = ['id', 'plan', 'suspended', 'version', 'overageEnabled', 'to
 /** One query for all would be large. */
 const namesAtOnce = 200;
 
-export function createAccountStore(open: OpenDocuments): AccountStore {
+/**
+ * Accounts and devices, with their keys. Each change of an account is one atomic update of one document
+ * (decisions.md#no-transactions).
+ */
+export function createAccountStore(open: OpenDocuments) {
   const accounts = open(accountsOf);
   return {
-    async findAccount(id) {
+    /** Returns the account or device, or undefined if it has never been used. */
+    async findAccount(id: string): Promise<Account | undefined> {
       const found = await accounts.find(id);
       return found && toAccount(found);
     },
 
-    async listAccounts({ limit, ...page }) {
+    /**
+     * Lists accounts and devices whose id begins with `prefix` and comes after `after`, in order of their ids: by code points, which is the
+     * order of their bytes in UTF-8. Both texts must be well-formed. An account that is gone (`isGone`) is not listed.
+     */
+    async listAccounts({ limit, ...page }: AccountPage): Promise<ListedAccount[]> {
       const fields = [...listedFields, 'removal', 'keyUses'] as const;
       const found = await listWanted(
         (query) => accounts.listFields('id', fields, query),
@@ -124,15 +72,24 @@ export function createAccountStore(open: OpenDocuments): AccountStore {
       });
     },
 
-    listRemovals: async ({ after: id, limit }) =>
+    /** Lists the accounts whose removal has begun and is not done, in order of their ids, after this one. */
+    listRemovals: async ({ after: id, limit }: { after: string; limit: number }): Promise<string[]> =>
       idsOf(await accounts.listFields('removing', ['id', 'removing'], { after: { id, removing: id }, limit })),
 
-    async findKeyOwner(hashes) {
+    /**
+     * Finds the owner of the live key with one of these hashes; returns undefined if there is none. Reads all confirmed changes (in a
+     * replica set, from the primary).
+     */
+    async findKeyOwner(hashes: readonly string[]): Promise<KeyOwner | undefined> {
       const [found] = await accounts.listFields('byKeyHash', ownerFields, { is: [hashes], limit: 1 });
       return found && ownerOf(found, hashes);
     },
 
-    async findAccountsByKey({ limit, ...key }) {
+    /**
+     * Finds the accounts with a key of this id, or with a key that begins like this (`svc_` and up to six characters), in order of their
+     * ids. A key that has ended is not found.
+     */
+    async findAccountsByKey({ limit, ...key }: KeySearch): Promise<string[]> {
       const found =
         'id' in key
           ? accounts.listFields('byKeyId', ['id'], { is: [key.id], limit })
@@ -140,13 +97,21 @@ export function createAccountStore(open: OpenDocuments): AccountStore {
       return idsOf(await found);
     },
 
-    changeAccount: (id, decide) =>
+    /**
+     * Changes one account atomically as `decide` returns (`Documents.change`). A change of settings stores its audit record in the same
+     * step. Fails with `INTERNAL_ERROR` if the new key's hash is that of another account's key.
+     */
+    changeAccount: <Result>(id: string, decide: Decide<Account, Result>): Promise<Result> =>
       accounts.change(id, (kept) => {
         const { result, next } = decide(kept && toAccount(kept));
         return { result, ...(next && { next: toDocument({ ...next, id }, kept) }) };
       }),
 
-    removeAccount: ({ id, version, keys }) =>
+    /**
+     * Removes an account that has not changed since it was read: with the same version, and keys that were not used since, and whose audit
+     * records are all copied. Returns false for any other.
+     */
+    removeAccount: ({ id, version, keys }: Pick<Account, 'id' | 'version' | 'keys'>): Promise<boolean> =>
       accounts.change(id, (kept) => {
         const isSame =
           kept?.version === version &&
@@ -155,24 +120,36 @@ export function createAccountStore(open: OpenDocuments): AccountStore {
         return isSame ? { result: true, isRemoved: true } : { result: false };
       }),
 
-    recordKeyUse: (uses) =>
+    /**
+     * Records when keys were last used. Does not change a version, and never moves a time backwards. A key that has ended, or that its
+     * account does not have, is ignored.
+     */
+    recordKeyUse: (uses: readonly KeyUse[]): Promise<void> =>
       accounts.noteUses(uses.map(({ account, keyId, at }) => ({ id: account, value: keyId, at }))),
 
     ...createNames(open),
   };
 }
 
-function createNames(open: OpenDocuments): NameStore {
+export type AccountStore = ReturnType<typeof createAccountStore>;
+
+/**
+ * The display names of accounts (contract.md#si1-sign-in-by-any-provider). A name is in no other place. To keep one is no change of the
+ * account: its version stays. Removing an account removes its name in the same step.
+ */
+function createNames(open: OpenDocuments) {
   const accounts = open(accountsOf);
   return {
-    async keepName({ id, name }) {
+    /** Keeps the name of an account. Nothing is written if it is the same, and for an account that does not exist or is removed. */
+    async keepName({ id, name }: NamedAccount): Promise<void> {
       await accounts.change(id, (kept) => {
         const isNews = kept !== undefined && kept.removal === undefined && kept.name !== name;
         return { result: undefined, ...(isNews && { next: { ...kept, name, nameStarts: nameStartsOf(name) } }) };
       });
     },
 
-    async findNames(ids) {
+    /** Finds the names of those of these accounts that have one. */
+    async findNames(ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
       const found = new Map<string, string>();
       for (let from = 0; from < ids.length; from += namesAtOnce) {
         const piece = await accounts.listFields('id', ['id', 'name'], { is: [ids.slice(from, from + namesAtOnce)] });
@@ -181,13 +158,16 @@ function createNames(open: OpenDocuments): NameStore {
       return found;
     },
 
-    async findNamed(text, limit) {
+    /** Finds accounts with a name that has this text at its beginning or after a space, in any case. In order of their names. */
+    async findNamed(text: string, limit: number): Promise<NamedAccount[]> {
       const from = folded(text);
       const found = await accounts.listFields('byName', ['id', 'name'], { from, to: lastNameFrom(from), limit });
       return inOrderOfNames(found.map(({ id, name = '' }) => ({ id, name })));
     },
   };
 }
+
+export type NameStore = ReturnType<typeof createNames>;
 
 function idsOf(found: readonly { id: string }[]): string[] {
   return found.map(({ id }) => id);

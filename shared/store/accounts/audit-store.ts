@@ -3,26 +3,6 @@ import type { Collection, OpenDocuments } from '../documents/documents.ts';
 import { accountsOf } from './account-document.ts';
 import { type AuditPage, type AuditRecord, auditRecordSchema, pageOf } from './audit-records.ts';
 
-/**
- * The audit trail: a record of every change of settings and of every action of an operator. Records are never removed or replaced. The
- * update that makes a change stores its record in the same step, in an outbox in the account's document. A record leaves the outbox once it is copied under its own id. So no kill, at any instant, loses or duplicates a record (contract.md#r10-audit-outbox,
- * decisions.md#audit-records-by-an-outbox-in-the-account).
- */
-export interface AuditStore {
-  /** Lists records, newest first, including those in outboxes. */
-  listAudit(page: AuditPage): Promise<AuditRecord[]>;
-
-  /** Copies the waiting records of one account. Idempotent. */
-  copyAudit(account: string): Promise<void>;
-
-  /**
-   * Copies the waiting records of the next `limit` accounts after this one that have any, in order of their ids. `copied` counts records.
-   * `last` is the last of these accounts, undefined after the last account of all. Accounts in `unreadable` have an outbox that
-   * cannot be read; they remain unchanged. Idempotent.
-   */
-  copyAuditAfter(account: string, limit: number): Promise<CopiedAudit>;
-}
-
 export type CopiedAudit = { copied: number; last: string | undefined; unreadable: readonly string[] };
 
 const recordsOf = {
@@ -42,7 +22,13 @@ const outboxSchema = z.array(auditRecordSchema);
 /** Many accounts have records in their outboxes only if copying has failed for long. */
 const [outboxesAtOnce, copiesAtOnce] = [100, 10];
 
-export function createAuditStore(open: OpenDocuments): AuditStore {
+/**
+ * The audit trail: a record of every change of settings and of every action of an operator. Records are never removed or replaced. The
+ * update that makes a change stores its record in the same step, in an outbox in the account's document. A record leaves the outbox once it
+ * is copied under its own id. So no kill, at any instant, loses or duplicates a record (contract.md#r10-audit-outbox,
+ * decisions.md#audit-records-by-an-outbox-in-the-account).
+ */
+export function createAuditStore(open: OpenDocuments) {
   const [accounts, records] = [open(accountsOf), open(recordsOf)];
 
   /** Keeps only as many as the page can show. */
@@ -84,15 +70,22 @@ export function createAuditStore(open: OpenDocuments): AuditStore {
   }
 
   return {
-    async listAudit(page) {
+    /** Lists records, newest first, including those in outboxes. */
+    async listAudit(page: AuditPage): Promise<AuditRecord[]> {
       // The waiting records are read first: a record that is copied in between is then found twice, not missed.
       const waiting = await listWaiting(page);
       return pageOf(page, waiting, await listKept(page));
     },
 
-    copyAudit: async (account) => void (await copy(account)),
+    /** Copies the waiting records of one account. Idempotent. */
+    copyAudit: async (account: string): Promise<void> => void (await copy(account)),
 
-    async copyAuditAfter(account, limit) {
+    /**
+     * Copies the waiting records of the next `limit` accounts after this one that have any, in order of their ids. `copied` counts records.
+     * `last` is the last of these accounts, undefined after the last account of all. Accounts in `unreadable` have an outbox that
+     * cannot be read; they remain unchanged. Idempotent.
+     */
+    async copyAuditAfter(account: string, limit: number): Promise<CopiedAudit> {
       const found = await accounts.listFields('withOutbox', ['id'], { after: { id: account }, limit });
       const unreadable: string[] = [];
       let copied = 0;
@@ -111,3 +104,5 @@ export function createAuditStore(open: OpenDocuments): AuditStore {
     },
   };
 }
+
+export type AuditStore = ReturnType<typeof createAuditStore>;

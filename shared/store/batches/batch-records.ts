@@ -33,54 +33,6 @@ export type BatchStats = {
   tokens: number;
 };
 
-export interface BatchRecords extends EndedBatches {
-  /**
-   * Inserts a batch. An existing batch with this id remains unchanged, so that the call can be repeated. Nothing is inserted if another
-   * batch has the same `claim`, an id of the request that creates it.
-   */
-  insertBatch(batch: Batch, claim?: string): Promise<void>;
-  /** Finds the batch that was inserted with this claim. */
-  findClaimedBatch(claim: string): Promise<Batch | undefined>;
-  findBatch(id: string): Promise<Batch | undefined>;
-  listBatches(account: string, page: Page): Promise<Batch[]>;
-  /**
-   * Changes one batch atomically as `decide` returns. `next` is written only if the batch has not changed in the meantime; otherwise
-   * `decide` is called again. It is written with the next `version`; `decide` does not change the version. If the batch does not exist,
-   * nothing is written.
-   */
-  changeBatch<Result>(id: string, decide: Decide<Batch, Result>): Promise<Result>;
-  /** Removes a batch that is not open. Idempotent. */
-  removeBatch(id: string): Promise<void>;
-  /** Lists the accounts that have open batches, each once, in no order. */
-  listOpenAccounts(): Promise<string[]>;
-  /** Lists the open batches of these accounts, in order of their ids. */
-  listOpenBatches(accounts: readonly string[]): Promise<Batch[]>;
-  /** Returns whether an open batch that is not over has this file as its input. */
-  isInputOfUnfinished(file: string): Promise<boolean>;
-  describeBatches(): Promise<BatchStats>;
-}
-
-/** What the unfinished batches of each account hold, one document for each account (contract.md#ho6-room-of-accounts). */
-export interface RoomRecords {
-  /** Returns an empty room for an account without one. */
-  findRoom(account: string): Promise<BatchRoom>;
-  /**
-   * Changes the room of an account atomically as `decide` returns. `next` is written only if the room has not changed in the meantime;
-   * otherwise `decide` is called again.
-   */
-  changeRoom<Result>(account: string, decide: DecideRoom<Result>): Promise<Result>;
-  /** Adds bytes of results to the entry of their batch, all or nothing. Calls at once do not wait for each other. */
-  takeBytes(account: string, wanted: WantedBytes): Promise<TakeOutcome>;
-}
-
-/** Batches that have ended, and whose event still has to be created. The update that ends a batch also marks it. */
-export interface EndedBatches {
-  /** Lists up to `limit` of them, in order of their ids. */
-  listEndedBatches(limit: number): Promise<Batch[]>;
-  /** Removes the marks of these batches. Idempotent. */
-  forgetEndedBatches(ids: readonly string[]): Promise<void>;
-}
-
 /**
  * `open` and `ended` are the batch's own id, so that indexes have the batches that are open, and those whose event waits, in their order.
  * `claim` is of the request that created it. `metadata` is text, because names from a client would be read as paths and operators.
@@ -124,23 +76,29 @@ const anyText = '';
 
 const metadataSchema = storedJson.pipe(batchSchema.shape.metadata);
 
-export function createBatchRecords(open: OpenDocuments): BatchRecords {
+export function createBatchRecords(open: OpenDocuments) {
   const batches = open(batchesOf);
   return {
-    insertBatch: async (batch, claim) => void (await batches.insert([{ ...toDocument(batch), claim }])),
+    /**
+     * Inserts a batch. An existing batch with this id remains unchanged, so that the call can be repeated. Nothing is inserted if another
+     * batch has the same `claim`, an id of the request that creates it.
+     */
+    insertBatch: async (batch: Batch, claim?: string): Promise<void> =>
+      void (await batches.insert([{ ...toDocument(batch), claim }])),
 
-    async findClaimedBatch(claim) {
+    /** Finds the batch that was inserted with this claim. */
+    async findClaimedBatch(claim: string): Promise<Batch | undefined> {
       const [found] = await batches.listFields('byClaim', ['id'], { is: [claim], limit: 1 });
       // Only the result of a change is safe from a failover, also of one that changes nothing.
       return found && batches.change(found.id, (kept) => ({ result: kept && toBatch(kept) }));
     },
 
-    async findBatch(id) {
+    async findBatch(id: string): Promise<Batch | undefined> {
       const found = await batches.find(id);
       return found && toBatch(found);
     },
 
-    async listBatches(account, { limit, after: id, order = 'desc', keyIds }) {
+    async listBatches(account: string, { limit, after: id, order = 'desc', keyIds }: Page): Promise<Batch[]> {
       const page = { after: id === undefined ? undefined : { id }, order, limit };
       const found =
         keyIds === undefined
@@ -149,7 +107,12 @@ export function createBatchRecords(open: OpenDocuments): BatchRecords {
       return (await found).map(toBatch);
     },
 
-    changeBatch: (id, decide) =>
+    /**
+     * Changes one batch atomically as `decide` returns. `next` is written only if the batch has not changed in the meantime; otherwise
+     * `decide` is called again. It is written with the next `version`; `decide` does not change the version. If the batch does not exist,
+     * nothing is written.
+     */
+    changeBatch: <Result>(id: string, decide: Decide<Batch, Result>): Promise<Result> =>
       batches.change(id, (kept) => {
         const before = kept && toBatch(kept);
         const { result, next } = withNextVersion(decide)(before);
@@ -158,35 +121,53 @@ export function createBatchRecords(open: OpenDocuments): BatchRecords {
         return { result, next: { ...toDocument({ ...next, id }), claim: kept.claim, ended } };
       }),
 
-    async removeBatch(id) {
+    /** Removes a batch that is not open. Idempotent. */
+    async removeBatch(id: string): Promise<void> {
       await batches.change(id, (kept) => ({ result: undefined, ...(!kept?.open && { isRemoved: true }) }));
     },
 
-    async listEndedBatches(limit) {
+    /**
+     * Lists up to `limit` batches that have ended, and whose event still has to be created, in order of their ids. The update that ends a
+     * batch also marks it.
+     */
+    async listEndedBatches(limit: number): Promise<Batch[]> {
       return (await batches.list('ended', { limit })).map(toBatch);
     },
 
-    async forgetEndedBatches(ids) {
+    /** Removes the marks of these batches. Idempotent. */
+    async forgetEndedBatches(ids: readonly string[]): Promise<void> {
       const forget = (id: string) =>
         batches.change(id, (kept) => ({ result: undefined, ...(kept?.ended && { next: withoutMark(kept) }) }));
       for (let from = 0; from < ids.length; from += changesAtOnce)
         await Promise.all(ids.slice(from, from + changesAtOnce).map(forget));
     },
 
-    async listOpenAccounts() {
+    ...createOpenBatches(open),
+  };
+}
+
+export type BatchRecords = ReturnType<typeof createBatchRecords>;
+
+function createOpenBatches(open: OpenDocuments) {
+  const batches = open(batchesOf);
+  return {
+    /** Lists the accounts that have open batches, each once, in no order. */
+    async listOpenAccounts(): Promise<string[]> {
       return (await batches.tally('open', { by: 'account' })).map(({ value }) => z.string().parse(value));
     },
 
-    async listOpenBatches(accounts) {
+    /** Lists the open batches of these accounts, in order of their ids. */
+    async listOpenBatches(accounts: readonly string[]): Promise<Batch[]> {
       return (await batches.list('openByAccount', { is: [accounts], from: anyText })).map(toBatch);
     },
 
-    async isInputOfUnfinished(file) {
+    /** Returns whether an open batch that is not over has this file as its input. */
+    async isInputOfUnfinished(file: string): Promise<boolean> {
       const found = await batches.listFields('openByInput', ['state'], { is: [file], from: anyText });
       return !found.every(isOver);
     },
 
-    async describeBatches() {
+    async describeBatches(): Promise<BatchStats> {
       const tallies = await batches.tally('open', { by: 'state', sum: 'tokens', least: 'createdAt' });
       return statsOf(z.array(groupSchema).parse(tallies));
     },
@@ -218,24 +199,33 @@ function statsOf(groups: readonly z.infer<typeof groupSchema>[]): BatchStats {
   return { count: Object.fromEntries(groups.map(({ value, count }) => [value, count])), oldestAt, tokens };
 }
 
-export function createRoomRecords(open: OpenDocuments): RoomRecords {
+/** What the unfinished batches of each account hold, one document for each account (contract.md#ho6-room-of-accounts). */
+export function createRoomRecords(open: OpenDocuments) {
   const rooms = open(roomsOf);
   return {
-    findRoom: async (account) => toRoom(await rooms.find(account)),
+    /** Returns an empty room for an account without one. */
+    findRoom: async (account: string): Promise<BatchRoom> => toRoom(await rooms.find(account)),
 
-    changeRoom: (account, decide) =>
+    /**
+     * Changes the room of an account atomically as `decide` returns. `next` is written only if the room has not changed in the meantime;
+     * otherwise `decide` is called again.
+     */
+    changeRoom: <Result>(account: string, decide: DecideRoom<Result>): Promise<Result> =>
       rooms.change(account, (kept) => {
         const { result, next } = decide(toRoom(kept));
         return { result, ...(next && { next: { ...next, account } }) };
       }),
 
-    async takeBytes(account, { batch, bytes, bytesMax }) {
+    /** Adds bytes of results to the entry of their batch, all or nothing. Calls at once do not wait for each other. */
+    async takeBytes(account: string, { batch, bytes, bytesMax }: WantedBytes): Promise<TakeOutcome> {
       const amounts = { bytes, [`entries.${batch}.bytes`]: bytes };
       if (await rooms.add(account, amounts, { bytes: bytesMax })) return 'taken';
       return toRoom(await rooms.find(account)).entries[batch] === undefined ? 'absent' : 'full';
     },
   };
 }
+
+export type RoomRecords = ReturnType<typeof createRoomRecords>;
 
 function toRoom(kept: ({ account: string } & BatchRoom) | undefined): BatchRoom {
   return kept === undefined ? emptyRoom : batchRoomSchema.parse(kept);

@@ -8,26 +8,6 @@ export type FilePage = Page & { purpose?: StoredFile['purpose'] | undefined };
 
 export type FileCount = { files: number; bytes: number };
 
-/** Records of files. Their bytes are in `FileStore`. */
-export interface FileRecords {
-  /** Returns false if a file with this id already exists. */
-  insertFile(file: StoredFile): Promise<boolean>;
-  findFile(id: string): Promise<StoredFile | undefined>;
-  /** Lists the `ready` files of an account, only those of `purpose` if it is given. */
-  listFiles(account: string, page: FilePage): Promise<StoredFile[]>;
-  /** Changes the file if it is in the state `from`; returns false if it is not. */
-  changeFile(id: string, from: StoredFile['state'], change: FileChange): Promise<boolean>;
-  /** Removes the record of a file. Idempotent. */
-  removeFile(id: string): Promise<void>;
-  /** Counts the `ready` files of an account, and those that are `writing`, with the bytes in their records. */
-  countFiles(account: string): Promise<FileCount>;
-  /**
-   * Lists files to remove: `ready` files that have expired at this time, `deleting` files, and `writing` files created before
-   * `writingSince`. They are in order of `expiresAt`, so that under a limit each file has its turn.
-   */
-  listFilesToRemove(at: Date, writingSince: Date, limit: number): Promise<StoredFile[]>;
-}
-
 const filesOf = {
   name: 'files',
   schema: storedFileSchema,
@@ -42,28 +22,34 @@ const filesOf = {
 
 export const fileCollections = [filesOf];
 
-export function createFileRecords(open: OpenDocuments): FileRecords {
+/** Records of files. Their bytes are in `FileStore`. */
+export function createFileRecords(open: OpenDocuments) {
   const files = open(filesOf);
   return {
-    insertFile: async (file) => (await files.insert([file])).length === 0,
+    /** Returns false if a file with this id already exists. */
+    insertFile: async (file: StoredFile): Promise<boolean> => (await files.insert([file])).length === 0,
     findFile: files.find,
 
-    listFiles(account, { limit, after: id, order = 'desc', purpose, keyIds }) {
+    /** Lists the `ready` files of an account, only those of `purpose` if it is given. */
+    listFiles(account: string, { limit, after: id, order = 'desc', purpose, keyIds }: FilePage): Promise<StoredFile[]> {
       const page = { after: id === undefined ? undefined : { id }, order, limit };
       const purposes = purpose === undefined ? filePurposes : [purpose];
       if (keyIds === undefined) return files.list('byPurpose', { is: [account, 'ready', purposes], ...page });
       return files.list('byKey', { is: [account, 'ready', keyIds, purposes], ...page });
     },
 
-    changeFile: (id, from, change) =>
+    /** Changes the file if it is in the state `from`; returns false if it is not. */
+    changeFile: (id: string, from: StoredFile['state'], change: FileChange): Promise<boolean> =>
       files.change(id, (file) => {
         if (file?.state !== from) return { result: false };
         return { result: true, next: { ...file, ...change } };
       }),
 
-    removeFile: (id) => files.remove([id]),
+    /** Removes the record of a file. Idempotent. */
+    removeFile: (id: string): Promise<void> => files.remove([id]),
 
-    async countFiles(account) {
+    /** Counts the `ready` files of an account, and those that are `writing`, with the bytes in their records. */
+    async countFiles(account: string): Promise<FileCount> {
       const [counted = { count: 0, sum: 0 }] = await files.tally('bySize', {
         is: [account, ['ready', 'writing']],
         sum: 'bytes',
@@ -71,7 +57,11 @@ export function createFileRecords(open: OpenDocuments): FileRecords {
       return { files: counted.count, bytes: counted.sum };
     },
 
-    async listFilesToRemove(at, writingSince, limit) {
+    /**
+     * Lists files to remove: `ready` files that have expired at this time, `deleting` files, and `writing` files created before
+     * `writingSince`. They are in order of `expiresAt`, so that under a limit each file has its turn.
+     */
+    async listFilesToRemove(at: Date, writingSince: Date, limit: number): Promise<StoredFile[]> {
       const isLate = ({ createdAt }: StoredFile) => createdAt < writingSince;
       const found = await Promise.all([
         files.list('byEnd', { is: ['deleting'], limit }),
@@ -83,6 +73,8 @@ export function createFileRecords(open: OpenDocuments): FileRecords {
     },
   };
 }
+
+export type FileRecords = ReturnType<typeof createFileRecords>;
 
 /**
  * Removes a file, unless an unfinished batch has it as its input. The file is marked before this check: a batch submitted later fails its

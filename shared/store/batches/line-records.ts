@@ -22,28 +22,6 @@ export type BatchLine = {
   result: BatchResult | undefined;
 };
 
-/** Lines are numbered from 1. */
-export interface LineRecords {
-  /** Writes results, each once. Returns the stored results of these lines, in the same order: the given one, or an earlier one. */
-  insertResults(results: readonly BatchResult[]): Promise<BatchResult[]>;
-  /** Returns undefined if the batch does not exist. */
-  findLine(batch: string, line: number): Promise<BatchLine | undefined>;
-  /** Lists results in order of their lines. Returns fewer than `limit` also if their bodies exceed 8 MiB, and none only at the end. */
-  listResults(batch: string, page: { after: number; limit: number }): Promise<BatchResult[]>;
-  countResults(batch: string): Promise<{ completed: number; failed: number }>;
-  /** Lists the numbers of all lines from this one on that have a result, in order. */
-  listEndedLines(batch: string, from: number): Promise<number[]>;
-  /**
-   * Records the next request of a line. `retry.number` must be one more than the recorded number (1 if none is recorded); otherwise nothing
-   * changes. Then it returns false, unless the same request is already recorded.
-   */
-  recordRetry(retry: BatchRetry): Promise<boolean>;
-  /** Lists retries in order of their lines. */
-  listRetries(batch: string): Promise<BatchRetry[]>;
-  /** Removes about `limit` results and retries at most; returns false while there may be more. */
-  removeResults(batch: string, limit: number): Promise<boolean>;
-}
-
 const lineDigits = 8;
 
 /** An id that sorts by the line within its batch. */
@@ -78,57 +56,61 @@ export const lineCollections = [resultsOf, retriesOf];
 /** A list of results ends with the one that brings the length of all bodies to this many characters. */
 const bodyCharactersMax = 8_388_608;
 
-export function createLineRecords(open: OpenDocuments, { findBatch }: Pick<BatchRecords, 'findBatch'>): LineRecords {
+/** Lines are numbered from 1. */
+export function createLineRecords(open: OpenDocuments, { findBatch }: Pick<BatchRecords, 'findBatch'>) {
   const [results, retries] = [open(resultsOf), open(retriesOf)];
   return {
-    async insertResults(inserted) {
+    /** Writes results, each once. Returns the stored results of these lines, in the same order: the given one, or an earlier one. */
+    async insertResults(inserted: readonly BatchResult[]): Promise<BatchResult[]> {
       const documents = inserted.map((result) => ({ ...batchResultSchema.parse(result), id: lineId(result) }));
       const refused = await results.insert(documents);
       const earlier = refused.length === 0 ? undefined : await results.findAll(refused, { isCertain: true });
       return documents.map((document) => withoutId(earlier?.get(document.id) ?? document));
     },
 
-    /**
-     * Reads the batch last: results are removed only when it is over, so a line without a result in a running batch has not ended.
-     */
-    async findLine(batch, line) {
+    /** Returns undefined if the batch does not exist. */
+    async findLine(batch: string, line: number): Promise<BatchLine | undefined> {
       const id = lineId({ batch, line });
       const [result, retry] = await Promise.all([results.find(id), retries.find(id)]);
+      // The batch last: results are removed only when it is over, so a line without a result in a running batch has not ended.
       const found = await findBatch(batch);
       if (found === undefined) return undefined;
       const { state, open } = found;
-      return {
-        state,
-        open,
-        number: retry?.number ?? 1,
-        retry: retry && withoutId(retry),
-        result: result && withoutId(result),
-      };
+      const known = { retry: retry && withoutId(retry), result: result && withoutId(result) };
+      return { state, open, number: retry?.number ?? 1, ...known };
     },
 
-    async listResults(batch, { after, limit }) {
+    /** Lists results in order of their lines. Returns fewer than `limit` also if their bodies exceed 8 MiB, and none only at the end. */
+    async listResults(batch: string, { after, limit }: { after: number; limit: number }): Promise<BatchResult[]> {
       const page = { ...linesAfter(batch, after), limit, charactersMax: bodyCharactersMax };
       return (await results.list('id', page)).map(withoutId);
     },
 
-    async countResults(batch) {
+    async countResults(batch: string): Promise<{ completed: number; failed: number }> {
       const tallies = await results.tally('byOutcome', { is: [batch], by: 'failed' });
       const countOf = (failed: boolean) => tallies.find(({ value }) => Boolean(value) === failed)?.count ?? 0;
       return { completed: countOf(false), failed: countOf(true) };
     },
 
-    async listEndedLines(batch, from) {
+    /** Lists the numbers of all lines from this one on that have a result, in order. */
+    async listEndedLines(batch: string, from: number): Promise<number[]> {
       return (await results.listFields('id', ['id'], linesAfter(batch, from - 1))).map(lineOf);
     },
 
-    recordRetry: (retry) =>
+    /**
+     * Records the next request of a line. `retry.number` must be one more than the recorded number (1 if none is recorded); otherwise
+     * nothing changes. Then it returns false, unless the same request is already recorded.
+     */
+    recordRetry: (retry: BatchRetry): Promise<boolean> =>
       retries.change(lineId(retry), nextRetry({ ...batchRetrySchema.parse(retry), id: lineId(retry) })),
 
-    async listRetries(batch) {
+    /** Lists retries in order of their lines. */
+    async listRetries(batch: string): Promise<BatchRetry[]> {
       return (await retries.list('id', linesAfter(batch, 0))).map(withoutId);
     },
 
-    async removeResults(batch, limit) {
+    /** Removes about `limit` results and retries at most; returns false while there may be more. */
+    async removeResults(batch: string, limit: number): Promise<boolean> {
       const lines = { from: lineId({ batch, line: 0 }), before: linesAfter(batch, 0).before };
       for (let removed = 0; removed < limit; ) {
         const page = { ...lines, limit: limit - removed };
@@ -140,6 +122,8 @@ export function createLineRecords(open: OpenDocuments, { findBatch }: Pick<Batch
     },
   };
 }
+
+export type LineRecords = ReturnType<typeof createLineRecords>;
 
 function withoutId<Document extends { id: string }>({ id: _, ...fields }: Document): Omit<Document, 'id'> {
   return fields;

@@ -5,14 +5,14 @@ export type IndexValue = string | number | boolean | Date;
 
 /**
  * An index by fields, which are paths such as `removal.isDone`. Its documents are in the order of these fields, and then of their ids.
- * `isUnique`: no two documents may have the same values. It looks up a page of documents at most, in no order. `isSparse`: it has one field,
- * and only documents with a text in it, each another one. `also`: fields that a tally reads from the index, without the documents.
+ * `isUnique`: no two documents may have the same values. It looks up a page of documents at most, in no order. `isSparse`: it has one
+ * field, and only documents with a text in it, each another one. `also`: fields that a tally reads from the index, without the documents.
  */
 export type FieldIndex = { fields: readonly string[]; isSparse?: true; isUnique?: true; also?: readonly string[] };
 
 /**
- * An index over a list: of its items, or of a field of those items that have the field `having`. Its documents are in the order of their ids.
- * `isUnique` as above.
+ * An index over a list: of its items, or of a field of those items that have the field `having`. Its documents are in the order of their
+ * ids. `isUnique` as above.
  */
 export type ListIndex = { list: string; field?: string; having?: string; isUnique?: true };
 
@@ -41,8 +41,8 @@ export type Decision<Document, Result> = { result: Result; next?: Document; isRe
 export type Decide<Document, Result> = (kept: Document | undefined) => Decision<Document, Result>;
 
 /**
- * The documents whose first fields have the values `is`, each one of several if it is a list, and whose next field is in the range. `is` has
- * values of all fields of the index, or of all but the last: so the index has the documents in the order of the list. `after` is the
+ * The documents whose first fields have the values `is`, each one of several if it is a list, and whose next field is in the range. `is`
+ * has values of all fields of the index, or of all but the last: so the index has the documents in the order of the list. `after` is the
  * document before the first. It ends early once `text` has `charactersMax` in all.
  */
 export type Query = {
@@ -84,8 +84,8 @@ export interface Documents<Document extends object, Name extends string = string
   change<Result>(id: string, decide: Decide<Document, Result>): Promise<Result>;
 
   /**
-   * Adds to the numbers at these paths, if all of them are there and none exceeds its maximum; returns whether it did. Unlike changes, calls
-   * at once do not wait for each other.
+   * Adds to the numbers at these paths, if all of them are there and none exceeds its maximum; returns whether it did. Unlike changes,
+   * calls at once do not wait for each other.
    */
   add(
     id: string,

@@ -119,8 +119,8 @@ function createWrites<Document extends object, Name extends string>(
   const lengthOf = (kept: Document) => (text === undefined ? 0 : String(valueAt(kept, text) ?? '').length);
 
   /**
-   * Each failed attempt means that another change succeeded, so all concurrent changes finish. A change that is not yet safe from a failover
-   * is not used for a decision: it waits until the change is safe, or until the call's deadline.
+   * Each failed attempt means that another change succeeded, so all concurrent changes finish. A change that is not yet safe from a
+   * failover is not used for a decision: it waits until the change is safe, or until the call's deadline.
    */
   async function changeGuarded<Result>(
     id: string,

@@ -23,7 +23,9 @@ export type Select = {
 
 const tallySchema = z.object({ value: z.unknown(), count: z.int(), sum: z.int(), least: z.unknown() });
 
-/** The expression is the same in indexes and queries. With generated columns, SQLite would read the rows that an index already has all of. */
+/**
+ * The expression is the same in indexes and queries. With generated columns, SQLite would read the rows that an index already has all of.
+ */
 export function at(path: string): string {
   return `document ->> '$.${path}'`;
 }

@@ -6,23 +6,6 @@ import { type ShownCodeState, shownStateOf, type TopUpCode, topUpCodeSchema } fr
 /** Codes in the state `state` at the time `now`, all if it is omitted. `after` is the id of the code before the first. */
 export type CodePage = { state?: ShownCodeState | undefined; now: Date; after?: string | undefined; limit: number };
 
-/** Top-up codes. They are never removed, so each is also the record of who created it, and who redeemed or revoked it. */
-export interface TopUpCodeStore {
-  /** Inserts new codes. If it fails, some of them may have been inserted: no one knows these codes. */
-  insertCodes(codes: readonly TopUpCode[]): Promise<void>;
-
-  findCode(hash: string): Promise<TopUpCode | undefined>;
-
-  /** Changes a code as `decide` returns. `next` is written only if its state has not changed; otherwise `decide` is called again. */
-  changeCode<Result>(id: string, decide: Decide<TopUpCode, Result>): Promise<Result>;
-
-  /** Lists codes, newest first. */
-  listCodes(page: CodePage): Promise<TopUpCode[]>;
-
-  /** Lists codes in the state `claimed` since before this time, in order of their ids. */
-  listClaimedCodes(page: { before: Date; after: string; limit: number }): Promise<TopUpCode[]>;
-}
-
 const codesOf = {
   name: 'top_up_codes',
   schema: topUpCodeSchema,
@@ -40,29 +23,43 @@ const keptStates = {
   revoked: ['revoked'],
 } as const satisfies Record<ShownCodeState, readonly TopUpCode['state'][]>;
 
-export function createTopUpCodeStore(open: OpenDocuments): TopUpCodeStore {
+/** Top-up codes. They are never removed, so each is also the record of who created it, and who redeemed or revoked it. */
+export function createTopUpCodeStore(open: OpenDocuments) {
   const codes = open(codesOf);
   const listByState = (query: Query) => codes.list('byState', query);
   return {
-    async insertCodes(inserted) {
+    /** Inserts new codes. If it fails, some of them may have been inserted: no one knows these codes. */
+    async insertCodes(inserted: readonly TopUpCode[]): Promise<void> {
       const refused = await codes.insert(inserted);
       if (refused.length > 0) throw valueTaken(new Error(`of the new codes, ${refused.length} exist`));
     },
 
-    findCode: async (hash) => (await codes.list('byHash', { is: [hash], limit: 1 }))[0],
-    changeCode: (id, decide) =>
+    findCode: async (hash: string): Promise<TopUpCode | undefined> =>
+      (await codes.list('byHash', { is: [hash], limit: 1 }))[0],
+    /** Changes a code as `decide` returns. `next` is written only if its state has not changed; otherwise `decide` is called again. */
+    changeCode: <Result>(id: string, decide: Decide<TopUpCode, Result>): Promise<Result> =>
       codes.change(id, (code) => {
         const { result, next } = decide(code);
         return code === undefined || next === undefined ? { result } : { result, next };
       }),
 
-    listCodes({ state, now, after: id, limit }) {
+    /** Lists codes, newest first. */
+    listCodes({ state, now, after: id, limit }: CodePage): Promise<TopUpCode[]> {
       const page = { after: id === undefined ? undefined : { id }, order: 'desc', limit } as const;
       if (state === undefined) return codes.list('id', page);
       return listWanted(listByState, { is: [keptStates[state]], ...page }, (code) => shownStateOf(code, now) === state);
     },
 
-    listClaimedCodes: ({ before, after: id, limit }) =>
+    /** Lists codes in the state `claimed` since before this time, in order of their ids. */
+    listClaimedCodes: ({
+      before,
+      after: id,
+      limit,
+    }: {
+      before: Date;
+      after: string;
+      limit: number;
+    }): Promise<TopUpCode[]> =>
       listWanted(
         listByState,
         { is: ['claimed'], after: { id }, limit },
@@ -70,3 +67,5 @@ export function createTopUpCodeStore(open: OpenDocuments): TopUpCodeStore {
       ),
   };
 }
+
+export type TopUpCodeStore = ReturnType<typeof createTopUpCodeStore>;

@@ -6,21 +6,10 @@ import type { UsageTables } from './usage-tables.ts';
 /** Days, UTC, as `YYYY-MM-DD`; both are included. */
 export type DayRange = { start: string; end: string };
 
-/** The details of days, in pieces, so that memory is bounded. */
-export interface DetailReads {
-  /** Those of one account, in order of days. */
-  read(range: DayRange & { account: string }): AsyncIterable<UsageDetail[]>;
-
-  /**
-   * Those of all accounts: one account after the other, in an order of the store, and each in order of days. A piece is of one account.
-   * Usage that arrives meanwhile can be missing for one account and present for the next one.
-   */
-  readAll(range: DayRange): AsyncIterable<UsageDetail[]>;
-}
-
 const detailsAtOnce = 500;
 
-export function createDetailReads(tables: UsageTables): DetailReads {
+/** The details of days, in pieces, so that memory is bounded. */
+export function createDetailReads(tables: UsageTables) {
   async function* pagesOfMonth(month: string): AsyncGenerator<UsageDetail[]> {
     for (let after: UsageDetail | undefined; ; ) {
       const page = await tables.readMonthDetails(month, { after, limit: detailsAtOnce });
@@ -31,7 +20,8 @@ export function createDetailReads(tables: UsageTables): DetailReads {
   }
 
   return {
-    async *read({ account, start, end }) {
+    /** Those of one account, in order of days. */
+    async *read({ account, start, end }: DayRange & { account: string }): AsyncIterable<UsageDetail[]> {
       for (const month of monthsOf({ start, end })) {
         for await (const page of detailPages(tables, { account, month }, start)) {
           yield within(
@@ -43,7 +33,11 @@ export function createDetailReads(tables: UsageTables): DetailReads {
       }
     },
 
-    async *readAll(range) {
+    /**
+     * Those of all accounts: one account after the other, in an order of the store, and each in order of days. A piece is of one account.
+     * Usage that arrives meanwhile can be missing for one account and present for the next one.
+     */
+    async *readAll(range: DayRange): AsyncIterable<UsageDetail[]> {
       const months = await Promise.all(monthsOf(range).map((month) => openMonth(pagesOfMonth(month))));
       for (;;) {
         const heads = months.map((month) => month.account()).filter((account) => account !== undefined);
@@ -54,6 +48,8 @@ export function createDetailReads(tables: UsageTables): DetailReads {
     },
   };
 }
+
+export type DetailReads = ReturnType<typeof createDetailReads>;
 
 /** The details of one month over all accounts, read account by account. */
 async function openMonth(pages: AsyncGenerator<UsageDetail[]>) {
@@ -102,27 +98,21 @@ function monthText(number: number): string {
 export type KeyUsage = Pick<UsageDetail['counts'], 'requests' | 'chargedTokens'>;
 
 /** A month's usage by key. */
-export interface UsageByKey {
-  /** Returns the details of a month that belong to this key. */
-  findKeyUsage(key: UsageMonth & { keyId: string }): Promise<UsageDetail[]>;
-
-  /** Returns a month's usage by the id of the key that was used. */
-  findUsageByKey(month: UsageMonth): Promise<ReadonlyMap<string, KeyUsage>>;
-}
-
-export function createUsageByKey(tables: UsageTables): UsageByKey {
+export function createUsageByKey(tables: UsageTables) {
   /** Reads the details of the month, or of one key in it, in pieces. */
   async function* detailsOf(month: UsageMonth, keyId?: string): AsyncIterable<UsageDetail[]> {
     for await (const page of detailPages(tables, month, '', keyId)) yield page.map(({ detail }) => detail);
   }
 
   return {
-    async findKeyUsage({ keyId, ...month }) {
+    /** Returns the details of a month that belong to this key. */
+    async findKeyUsage({ keyId, ...month }: UsageMonth & { keyId: string }): Promise<UsageDetail[]> {
       const found: UsageDetail[] = [];
       for await (const page of detailsOf(month, keyId)) found.push(...page);
       return found;
     },
-    async findUsageByKey(month) {
+    /** Returns a month's usage by the id of the key that was used. */
+    async findUsageByKey(month: UsageMonth): Promise<ReadonlyMap<string, KeyUsage>> {
       const usages = new Map<string, KeyUsage>();
       for await (const page of detailsOf(month)) {
         for (const { keyId, counts } of page) {
@@ -136,3 +126,5 @@ export function createUsageByKey(tables: UsageTables): UsageByKey {
     },
   };
 }
+
+export type UsageByKey = ReturnType<typeof createUsageByKey>;

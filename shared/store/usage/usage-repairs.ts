@@ -27,6 +27,11 @@ const repairAttemptsMax = 50;
 
 /** Compares months with their records, and repairs them (contract.md#r5-sums, contract.md#r11-details). */
 export function createUsageRepairs(tables: UsageTables) {
+  /**
+   * Returns the stored sum, the sum recomputed from the records up to the later of its own `lastEntry` and `upTo`, which is an entry or
+   * empty, and how many details are wrong. Correct also while records arrive. A record that arrives out of order (an entry at or before
+   * `lastEntry`) appears as a difference until its caller has repaired the month.
+   */
   async function recompute(doubtful: DoubtfulMonth): Promise<RecomputedUsage> {
     const { month, kept, lastEntry } = await look(doubtful);
     let wrongDetails = 0;
@@ -41,7 +46,10 @@ export function createUsageRepairs(tables: UsageTables) {
     return { kept: kept?.sum, recomputed: isEmpty ? undefined : { ...month, lastEntry, total }, wrongDetails };
   }
 
-  /** Details first: they contain everything that the sum contains. */
+  /**
+   * Writes the result of `recompute` if it differs: details first, because they contain everything that the sum contains. Returns false if
+   * it has changed in the meantime: then call it again.
+   */
   async function repair(doubtful: DoubtfulMonth): Promise<boolean> {
     const { month, kept, lastEntry } = await look(doubtful);
     let areWritten = true;

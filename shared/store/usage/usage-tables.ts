@@ -42,9 +42,13 @@ export interface UsageTables {
   /** Finds the account's latest record with this id of an answer. */
   findByAnswer(account: string, answerId: string): Promise<UsageRecord | undefined>;
 
+  /** Lists the account's records by admission. Looks at no more than it returns. */
   listRecords(account: string, page: RecordPage): Promise<UsageRecord[]>;
 
-  /** Removes a piece of the usage of months before `month`: records, then details, then sums. Returns how many; 0 if there is none. */
+  /**
+   * Removes a piece of the usage of the months before `month` (`YYYY-MM`): records, then details, then sums. Returns how many. Until it
+   * returns 0 there are more, and the sums of those months do not match their records.
+   */
   removeBefore(month: string): Promise<number>;
 }
 
