@@ -20,12 +20,6 @@ export interface BodyShare {
   isHeldUp(ofMs: number): boolean;
 }
 
-export interface BodyBudget {
-  /** Returns the share of a body that begins. It takes from the part of this holder. Undefined if the budget is used up. */
-  enter(holder: string, source: Source): BodyShare | undefined;
-  bytesHeld(): number;
-}
-
 /** `slowAt`: the time after which the body is slow, unless more of it arrives before. */
 type Arrival = { slowAt: number; pausedAt: number; pausedMs: number; makeRoom: AbortController | undefined };
 type HeldBody = HeldSource<Arrival>;
@@ -44,7 +38,7 @@ const lookEveryMs = 250;
  * A few clients must not take all of the budget for long. The bodies of one account wait in the same way beyond a quarter of the budget.
  * And while the budget is used up, the largest of the slow bodies makes room, four times a second. A fast body never does.
  */
-export function createBodyBudget({ bytesMax, clock = systemClock }: { bytesMax: number; clock?: Clock }): BodyBudget {
+export function createBodyBudget({ bytesMax, clock = systemClock }: { bytesMax: number; clock?: Clock }) {
   const bodies = createHeldBytes<Arrival>(bytesMax);
   const paused = createPausedSources({
     held: bodies,
@@ -90,7 +84,8 @@ export function createBodyBudget({ bytesMax, clock = systemClock }: { bytesMax: 
   }
 
   return {
-    enter(holder, source) {
+    /** Returns the share of a body that begins. It takes from the part of this holder. Undefined if the budget is used up. */
+    enter(holder: string, source: Source): BodyShare | undefined {
       if (bodies.isFull()) return undefined;
       const arrival = { slowAt: clock.now() + behindMsMax, pausedAt: 0, pausedMs: 0, makeRoom: undefined };
       const body = bodies.begin(holder, source, arrival);
@@ -109,6 +104,8 @@ export function createBodyBudget({ bytesMax, clock = systemClock }: { bytesMax: 
     bytesHeld: bodies.bytes,
   };
 }
+
+export type BodyBudget = ReturnType<typeof createBodyBudget>;
 
 /** For bodies that are so small that the bound of connections bounds them too. */
 export const uncountedBodies: Pick<BodyBudget, 'enter'> = {

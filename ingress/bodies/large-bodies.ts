@@ -8,25 +8,6 @@ export const largeBytesMin = 1_048_576;
 /** Those from here on wait for each other: each block of work with them is longer than others should wait. */
 export const pacedBytesMin = 4_194_305;
 
-/**
- * Large bodies, from before they are read until they are queued. A body is not read before its time, so that it takes no memory. The waits
- * fail with the reason of the signal, and after 30 s with `SERVICE_UNAVAILABLE`.
- */
-export interface LargeBodies {
-  /**
-   * Resolves when the next body of this sender with at least `pacedBytesMin` has its time, with what must be called with the bytes that
-   * arrived after all.
-   */
-  time(sender: string, bytes: number, signal: AbortSignal): Promise<Settle>;
-  /**
-   * The same for a body that turns out to be so large while it is read. It cannot wait, because what has arrived takes memory: fails with
-   * `SERVICE_UNAVAILABLE` before its time.
-   */
-  timeNow(sender: string, bytes: number): Settle;
-  /** Resolves when a body that has arrived may be parsed, with what must be called once it is queued or refused. */
-  place(bytes: number, signal: AbortSignal): Promise<() => void>;
-}
-
 type Settle = (arrived: number) => void;
 
 /**
@@ -50,7 +31,7 @@ export function createLargeBodies({
   bytesAtOnceMax: number;
   bytesPerSecond?: number;
   clock?: Clock;
-}): LargeBodies {
+}) {
   const freeAt = new LRUCache<string, number>({ max: sendersMax });
   const waiting = new Set<{ bytes: number; begin: () => void }>();
   let bytesAtOnce = 0;
@@ -79,7 +60,11 @@ export function createLargeBodies({
   }
 
   return {
-    async time(sender, bytes, signal) {
+    /**
+     * Resolves when the next body of this sender with at least `pacedBytesMin` has its time, with what must be called with the bytes that
+     * arrived after all.
+     */
+    async time(sender: string, bytes: number, signal: AbortSignal): Promise<Settle> {
       signal.throwIfAborted();
       const waitMs = waitMsOf(sender);
       const settle = waitMs > waitMsMax ? undefined : take(sender, bytes);
@@ -93,12 +78,17 @@ export function createLargeBodies({
       if (settle === undefined) throw tooFast(waitMs - waitMsMax);
       return settle;
     },
-    timeNow(sender, bytes) {
+    /**
+     * The same for a body that turns out to be so large while it is read. It cannot wait, because what has arrived takes memory: fails with
+     * `SERVICE_UNAVAILABLE` before its time.
+     */
+    timeNow(sender: string, bytes: number): Settle {
       const waitMs = waitMsOf(sender);
       if (waitMs > 0) throw tooFast(waitMs);
       return take(sender, bytes);
     },
-    async place(bytes, signal) {
+    /** Resolves when a body that has arrived may be parsed, with what must be called once it is queued or refused. */
+    async place(bytes: number, signal: AbortSignal): Promise<() => void> {
       signal.throwIfAborted();
       await unlessAborted(signal, (resolve, reject) => {
         const body = { bytes, begin: resolve };
@@ -120,6 +110,12 @@ export function createLargeBodies({
     },
   };
 }
+
+/**
+ * Large bodies, from before they are read until they are queued. A body is not read before its time, so that it takes no memory. The waits
+ * fail with the reason of the signal, and after 30 s with `SERVICE_UNAVAILABLE`.
+ */
+export type LargeBodies = ReturnType<typeof createLargeBodies>;
 
 /** `wait` returns what is called at the end of the wait, however it ends. */
 async function unlessAborted(

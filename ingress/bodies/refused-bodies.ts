@@ -1,16 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 
-/** Delays the bodies of senders whose earlier bodies were refused after they had been read: accounts, or networks of devices. */
-export interface RefusedBodies {
-  /** Whether `turn` may have to wait. */
-  mustWait(sender: string): boolean;
-  /** Resolves when the next body of this sender may be parsed: at once, unless others were refused shortly before. */
-  turn(sender: string): Promise<void>;
-  /** Counts a body that was refused. */
-  add(sender: string, bytes: number): void;
-}
-
 /** Parsing and validating 4 MiB blocks the event loop for up to 0.1 s. So refused bodies of a sender get about a tenth of its time. */
 const usualBytesPerSecond = 4_194_304;
 /** A sender that is evicted waits no longer. */
@@ -29,7 +19,7 @@ export function createRefusedBodies(
     now?: () => number;
     wait?: (ms: number) => Promise<unknown>;
   } = {},
-): RefusedBodies {
+) {
   const {
     bytesPerSecond = usualBytesPerSecond,
     pauseMsMax = 5_000,
@@ -39,15 +29,21 @@ export function createRefusedBodies(
   const freeAt = new LRUCache<string, number>({ max: sendersMax });
 
   return {
-    mustWait: (sender) => freeAt.has(sender),
-    async turn(sender) {
+    /** Whether `turn` may have to wait. */
+    mustWait: (sender: string): boolean => freeAt.has(sender),
+    /** Resolves when the next body of this sender may be parsed: at once, unless others were refused shortly before. */
+    async turn(sender: string): Promise<void> {
       // Of several that wait, the first may be refused as well: then the others wait again.
       for (let at = freeAt.get(sender); at !== undefined && at > now(); at = freeAt.get(sender)) await wait(at - now());
       freeAt.delete(sender);
     },
-    add(sender, bytes) {
+    /** Counts a body that was refused. */
+    add(sender: string, bytes: number): void {
       const pauseMs = Math.min(pauseMsMax, (bytes / bytesPerSecond) * 1_000);
       freeAt.set(sender, Math.max(now(), freeAt.get(sender) ?? 0) + pauseMs);
     },
   };
 }
+
+/** Delays the bodies of senders whose earlier bodies were refused after they had been read: accounts, or networks of devices. */
+export type RefusedBodies = ReturnType<typeof createRefusedBodies>;

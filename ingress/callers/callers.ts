@@ -8,22 +8,6 @@ import type { AccountStore } from '../../shared/store/accounts/account-store.ts'
 import { type Credential, invalidKey } from './authorization.ts';
 import type { SharedCallers } from './shared-callers.ts';
 
-/**
- * Finds the caller of a credential (contract.md#c16-caller-cache). Fails with `INVALID_KEY` for an unknown key, and with
- * `SERVICE_UNAVAILABLE` if the caller cannot be determined. An account that was never used has the default plan and version 0.
- */
-export interface Callers {
-  /** Whether this ingress has the caller in memory, so that `find` needs no lookup. */
-  knows(credential: Credential): boolean;
-  /**
-   * From memory, else from Redis, else from the store; undefined for an account that this ingress has not seen. The result may be
-   * stale: it is valid only after Redis has confirmed that its version is the current one (admit.lua).
-   */
-  find(credential: Credential): Promise<Caller | undefined>;
-  /** From the store, by a read that begins after this call. */
-  reread(credential: Credential): Promise<Caller>;
-}
-
 const callersMax = 50_000;
 const rereadMs = 60_000;
 /** A known caller waits no longer than this for a store that does not answer. */
@@ -48,7 +32,11 @@ type Deps = {
 };
 type ReadCaller = (credential: Credential) => Promise<Caller | undefined>;
 
-export function createCallers(deps: Deps): Callers {
+/**
+ * Finds the caller of a credential (contract.md#c16-caller-cache). Fails with `INVALID_KEY` for an unknown key, and with
+ * `SERVICE_UNAVAILABLE` if the caller cannot be determined. An account that was never used has the default plan and version 0.
+ */
+export function createCallers(deps: Deps) {
   const { sharedCallers, clock = performance } = deps;
   const cached = { ttlResolution: 0, perf: clock };
   const callers = new LRUCache<string, Caller>({ ...cached, max: callersMax, ttl: rereadMs, noDeleteOnStaleGet: true });
@@ -98,8 +86,13 @@ export function createCallers(deps: Deps): Callers {
   }
 
   return {
-    knows: (credential) => callers.peek(nameOf(credential), { allowStale: true }) !== undefined,
-    async find(credential) {
+    /** Whether this ingress has the caller in memory, so that `find` needs no lookup. */
+    knows: (credential: Credential): boolean => callers.peek(nameOf(credential), { allowStale: true }) !== undefined,
+    /**
+     * From memory, else from Redis, else from the store; undefined for an account that this ingress has not seen. The result may be
+     * stale: it is valid only after Redis has confirmed that its version is the current one (admit.lua).
+     */
+    async find(credential: Credential): Promise<Caller | undefined> {
       const name = nameOf(credential);
       const fresh = callers.get(name);
       if (fresh !== undefined) return fresh;
@@ -107,9 +100,12 @@ export function createCallers(deps: Deps): Callers {
       if (known !== undefined) return requireKnown(await refresh(credential, known));
       return 'hashes' in credential ? requireKnown(await findings.joinNext(credential)) : undefined;
     },
-    reread: async (credential) => requireKnown(await readings.joinNext(credential)),
+    /** From the store, by a read that begins after this call. */
+    reread: async (credential: Credential): Promise<Caller> => requireKnown(await readings.joinNext(credential)),
   };
 }
+
+export type Callers = ReturnType<typeof createCallers>;
 
 function createReadStored({ store, guestSecretsInUse, defaultPlan }: Deps): ReadCaller {
   return async function readStored(credential) {

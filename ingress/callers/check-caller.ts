@@ -48,13 +48,6 @@ export type CheckAnswer = { caller: Caller; counters: LimitCounters } & (
  * stale or its month is not counted yet. Fails with `INVALID_KEY` or `KEY_EXPIRED` for a key that has ended, and with `SERVICE_UNAVAILABLE`
  * if the caller cannot be determined; `look` also fails as `requireAllowed` does.
  */
-export interface CheckCaller {
-  admit(request: CheckRequest, ask: DecideCharge): Promise<CheckAnswer>;
-  /** Charges nothing; `now` is the time of Redis, in milliseconds. */
-  look(request: CheckRequest): Promise<{ caller: Caller; now: number }>;
-  /** Also reads the counters of the account, even if it is suspended. */
-  readCounters(request: CheckRequest): Promise<{ caller: Caller; counters: LimitCounters }>;
-}
 export function createCheckCaller({
   admit,
   release,
@@ -66,7 +59,7 @@ export function createCheckCaller({
   /** Reads a caller by its credential. */
   askLimits: AskLimits<Credential>;
   keyUse: Pick<KeyUse, 'note'>;
-}): CheckCaller {
+}) {
   /** If the reply of an admission is lost, it may have run, or may still run: then no one would end its lease. */
   async function admitOrRelease(look: Look, charge: Charge): Promise<AdmitAnswer> {
     try {
@@ -84,7 +77,7 @@ export function createCheckCaller({
 
   return {
     /** A refusal is valid only for the current caller, so a refused request still reads the counters. */
-    async admit(request, ask) {
+    async admit(request: CheckRequest, ask: DecideCharge): Promise<CheckAnswer> {
       const asked: { last?: ReturnType<DecideCharge> } = {};
       const { caller, answer } = await askLimits<AdmitAnswer | CountersAnswer>(asking(request), (look, found) => {
         if (found === undefined) return admit.readCounters(look);
@@ -117,14 +110,16 @@ export function createCheckCaller({
       keyUse.note(caller);
       return { ...answer, caller, charge: last.charge };
     },
-    async look(request) {
+    /** Charges nothing; `now` is the time of Redis, in milliseconds. */
+    async look(request: CheckRequest): Promise<{ caller: Caller; now: number }> {
       const { caller, answer } = await askLimits(asking(request), admit.look);
       requireUnexpired(caller, answer.now);
       requireAllowed(caller, request);
       keyUse.note(caller);
       return { caller, now: answer.now };
     },
-    async readCounters(request) {
+    /** Also reads the counters of the account, even if it is suspended. */
+    async readCounters(request: CheckRequest): Promise<{ caller: Caller; counters: LimitCounters }> {
       const { caller, answer } = await askLimits(asking(request), admit.readCounters);
       requireUnexpired(caller, answer.counters.now);
       if (refusalOf(caller, request) === undefined) keyUse.note(caller);
@@ -132,6 +127,8 @@ export function createCheckCaller({
     },
   };
 }
+
+export type CheckCaller = ReturnType<typeof createCheckCaller>;
 
 function outboxFull(): ApiError {
   return temporarilyUnavailable(new Error('too much usage waits for the store (OUTBOX_LENGTH_MAX)'));

@@ -15,13 +15,6 @@ import { type Identity, identityOf, type TokenRules, type VerifiedToken } from '
 import type { KeySet } from './issuer/fetch-issuer-keys.ts';
 import type { IssuerKeys } from './issuer/issuer-keys.ts';
 
-export interface SignIn {
-  /** Returns the identity of a sign-in token. Fails with `INVALID_TOKEN`, or `SERVICE_UNAVAILABLE` while the issuer is unavailable. */
-  identify(token: string): Promise<Identity>;
-  /** Throws if the issuer does not answer. */
-  check(): Promise<void>;
-}
-
 /** Asymmetric only: a signature by a shared secret does not prove who signed. */
 const algorithms = [
   'RS256',
@@ -57,7 +50,7 @@ type Deps = TokenRules & {
 };
 
 /** Verifies tokens of one issuer for the audience of this service (contract.md#c14-sign-in-tokens). */
-export function createSignIn(deps: Deps): SignIn {
+export function createSignIn(deps: Deps) {
   // A token must be for one of `audiences`; undefined: it must name none.
   const { issuer, issuerKeys, log, ...rules } = deps;
   const { audiences } = rules;
@@ -70,7 +63,8 @@ export function createSignIn(deps: Deps): SignIn {
   };
   const logRefusal = createRefusalLog(log);
   return {
-    async identify(token) {
+    /** Returns the identity of a sign-in token. Fails with `INVALID_TOKEN`, or `SERVICE_UNAVAILABLE` while the issuer is unavailable. */
+    async identify(token: string): Promise<Identity> {
       try {
         requireSignedForm(token);
         const verified = await issuerKeys.consult((keys) => verify(token, keys, options));
@@ -83,9 +77,12 @@ export function createSignIn(deps: Deps): SignIn {
         throw classified;
       }
     },
+    /** Throws if the issuer does not answer. */
     check: issuerKeys.check,
   };
 }
+
+export type SignIn = ReturnType<typeof createSignIn>;
 
 const refusalLogEveryMs = 60_000;
 

@@ -12,17 +12,12 @@ export type LineCount = { lines: number; tokens: number };
 /** How many lines a file may have for each request. Lines of white space take time in each worker that reads them. */
 const allLinesPerLine = 10;
 
-export interface CountLines {
-  push(chunk: Uint8Array): void;
-  end(): LineCount;
-}
-
 /**
  * Counts the lines of an input file and the tokens of their prompts as the file arrives. Fails with `VALIDATION_ERROR` for a line beyond
  * the limit or too long, which it names, for too many lines of white space, and for an empty file. Other errors of a line are found while
  * its batch is `validating`; here such a line counts as plain text (contract.md#f2-input-files).
  */
-export function createCountLines({ linesMax }: { linesMax: number }): CountLines {
+export function createCountLines({ linesMax }: { linesMax: number }) {
   const splitter = createLineSplitter({ bytesMax: lineBytesMax });
   const count = { lines: 0, tokens: 0 };
 
@@ -33,18 +28,20 @@ export function createCountLines({ linesMax }: { linesMax: number }): CountLines
   }
 
   return {
-    push(chunk) {
+    push(chunk: Uint8Array): void {
       splitter.push(chunk).forEach(take);
       const allLinesMax = linesMax * allLinesPerLine;
       if (splitter.lines() > allLinesMax) throw refuse(`has more than ${allLinesMax} lines, with those of white space`);
     },
-    end() {
+    end(): LineCount {
       splitter.end().forEach(take);
       if (count.lines === 0) throw refuse('is empty');
       return count;
     },
   };
 }
+
+export type CountLines = ReturnType<typeof createCountLines>;
 
 function refuse(message: string) {
   return validationError([{ path: 'file', message }]);

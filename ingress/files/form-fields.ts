@@ -2,17 +2,6 @@ import { validationError } from '../../shared/errors.ts';
 import type { ValidationIssue } from '../../shared/validation-issues.ts';
 import { shownFieldName } from '../api/shown-text.ts';
 
-/** Validates the parts of an upload form. */
-export interface FormFields {
-  field(name: string | undefined, value: string): void;
-  /** A file part. Only one is allowed; its field name must be `file`, and it must have a file name. */
-  file(name: string | undefined, filename: string): void;
-  /** Fails with `VALIDATION_ERROR`, which names all errors so far. */
-  check(): void;
-  /** The same at the end of the form; also names missing parts. */
-  end(): UploadFields;
-}
-
 /** `keptSeconds`: how long the file is kept, if its owner says so. */
 export type UploadFields = { keptSeconds: number | undefined };
 
@@ -25,7 +14,7 @@ const [anchorField, secondsField] = ['expires_after[anchor]', 'expires_after[sec
 const textFields: readonly string[] = ['purpose', anchorField, secondsField];
 
 /** The parts of an upload: `purpose`, which is `batch`, one `file`, and the two of `expires_after`, in any order. */
-export function createFormFields({ keptSecondsMax }: { keptSecondsMax: number }): FormFields {
+export function createFormFields({ keptSecondsMax }: { keptSecondsMax: number }) {
   const issues: ValidationIssue[] = [];
   const seen = new Set<string>();
   let keptSeconds: number | undefined;
@@ -48,12 +37,13 @@ export function createFormFields({ keptSecondsMax }: { keptSecondsMax: number })
     return seconds;
   }
 
+  /** Fails with `VALIDATION_ERROR`, which names all errors so far. */
   function check(): void {
     if (issues.length > 0) throw validationError(issues);
   }
 
   return {
-    field(name, value) {
+    field(name: string | undefined, value: string): void {
       if (name === 'file') add(name, 'expected a file with a name');
       else if (name === undefined || !textFields.includes(name)) addUnknown(name);
       else {
@@ -63,7 +53,8 @@ export function createFormFields({ keptSecondsMax }: { keptSecondsMax: number })
         else if (name === anchorField && value !== 'created_at') add(name, 'expected "created_at"');
       }
     },
-    file(name, filename) {
+    /** A file part. Only one is allowed; its field name must be `file`, and it must have a file name. */
+    file(name: string | undefined, filename: string): void {
       if (name !== undefined && textFields.includes(name)) add(name, 'expected text, not a file');
       else if (name !== 'file') addUnknown(name);
       else {
@@ -72,7 +63,8 @@ export function createFormFields({ keptSecondsMax }: { keptSecondsMax: number })
       }
     },
     check,
-    end() {
+    /** The same at the end of the form; also names missing parts. */
+    end(): UploadFields {
       const required = ['purpose', 'file'];
       if (seen.has(anchorField) || seen.has(secondsField)) required.push(anchorField, secondsField);
       for (const name of required) {
@@ -83,3 +75,6 @@ export function createFormFields({ keptSecondsMax }: { keptSecondsMax: number })
     },
   };
 }
+
+/** Validates the parts of an upload form. */
+export type FormFields = ReturnType<typeof createFormFields>;

@@ -10,16 +10,6 @@ import { type CountLines, createCountLines, type LineCount } from './count-lines
 /** The fields of a file that are known before its bytes arrive. */
 export type ComingFile = Pick<StoredFile, 'id' | 'account' | 'keyId' | 'createdAt' | 'expiresAt'>;
 
-/** One file that is being stored; not visible to others before it is `ready`. */
-export interface Reception {
-  /** Writes the bytes as they arrive. */
-  take(filename: string, bytes: AsyncIterable<Uint8Array>): Promise<StoredFile>;
-  /** Makes the file `ready`, for this time or else the usual one. */
-  keep(file: StoredFile, keptSeconds: number | undefined): Promise<StoredFile>;
-  /** Removes the unfinished file if `take` was called. If the store is unreachable, the sweep of the workers removes it later. */
-  discard(): Promise<void>;
-}
-
 /** How long the response waits for the removal, which continues after that. */
 const discardMs = 2_000;
 /** Maximum time that counting may block the event loop. */
@@ -46,7 +36,7 @@ export function receiveFile(
     log: Log;
     rest: Rest;
   },
-): Reception {
+) {
   let begun = false;
 
   /** The record has more bytes than have arrived, so that a file counts before its bytes are stored, and uploads at once fit together. */
@@ -77,7 +67,8 @@ export function receiveFile(
   }
 
   return {
-    async take(filename, bytes) {
+    /** Writes the bytes as they arrive. */
+    async take(filename: string, bytes: AsyncIterable<Uint8Array>): Promise<StoredFile> {
       const file = {
         ...coming,
         filename,
@@ -99,7 +90,8 @@ export function receiveFile(
       const written = await store.files.write(coming.id, counted());
       return { ...file, ...count, bytes: written, state: 'ready' };
     },
-    async keep(file, keptSeconds) {
+    /** Makes the file `ready`, for this time or else the usual one. */
+    async keep(file: StoredFile, keptSeconds: number | undefined): Promise<StoredFile> {
       const { state, bytes, lines, tokens, createdAt } = file;
       const expiresAt =
         keptSeconds === undefined ? file.expiresAt : new Date(createdAt.getTime() + keptSeconds * 1_000);
@@ -107,11 +99,15 @@ export function receiveFile(
       if (!kept) throw temporarilyUnavailable(new Error('a file was removed before its upload was complete'));
       return { ...file, expiresAt };
     },
-    async discard() {
+    /** Removes the unfinished file if `take` was called. If the store is unreachable, the sweep of the workers removes it later. */
+    async discard(): Promise<void> {
       if (begun) await within(discardMs, remove());
     },
   };
 }
+
+/** One file that is being stored; not visible to others before it is `ready`. */
+export type Reception = ReturnType<typeof receiveFile>;
 
 async function* countedPieces(
   bytes: AsyncIterable<Uint8Array>,

@@ -11,19 +11,12 @@ const script = loadLua(new URL('./minute-counts.lua', import.meta.url), { keys: 
 /** `leftMs` is the time until the count restarts at 0. */
 export type MinuteCount = { count: number; leftMs: number };
 
-/** Counts events by subject (a network or an account), over all ingresses, within a minute that begins with its first event. */
-export interface MinuteCounts {
-  /** Returns the last count that this ingress received, without I/O. Other ingresses may have counted more since. */
-  known(subject: string): MinuteCount;
-  /** Counts one more event. Never fails: while Redis is unavailable, this ingress counts its own events. */
-  add(subject: string): Promise<MinuteCount>;
-}
-
 const minuteMs = 60_000;
 /** The count of an evicted subject is read again from Redis with its next event. */
 const subjectsMax = 10_000;
 const answerSchema = storedJson.pipe(z.object({ count: z.int(), leftMs: z.int() }));
 
+/** Counts events by subject (a network or an account), over all ingresses, within a minute that begins with its first event. */
 export function createMinuteCounts({
   redis,
   keyOf,
@@ -35,10 +28,11 @@ export function createMinuteCounts({
   log: Pick<Log, 'debug'>;
   /** A monotonic clock in milliseconds. */
   now?: () => number;
-}): MinuteCounts {
+}) {
   const run = loadScript(redis, script);
   const counts = new LRUCache<string, { count: number; until: number }>({ max: subjectsMax });
 
+  /** Returns the last count that this ingress received, without I/O. Other ingresses may have counted more since. */
   function known(subject: string): MinuteCount {
     const found = counts.get(subject);
     if (found === undefined || found.until <= now()) return { count: 0, leftMs: 0 };
@@ -55,7 +49,8 @@ export function createMinuteCounts({
 
   return {
     known,
-    async add(subject) {
+    /** Counts one more event. Never fails: while Redis is unavailable, this ingress counts its own events. */
+    async add(subject: string): Promise<MinuteCount> {
       try {
         set(subject, await shared(subject));
       } catch (error) {
@@ -67,6 +62,8 @@ export function createMinuteCounts({
     },
   };
 }
+
+export type MinuteCounts = ReturnType<typeof createMinuteCounts>;
 
 /** Counts a call of this subject, a network or an account. Fails with `rate_limit_exceeded` if there are too many within a minute. */
 export type LimitCalls = (subject: string, perMinute: number) => Promise<void>;

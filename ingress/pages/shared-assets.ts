@@ -9,20 +9,6 @@ import { assetSetKey } from '../../shared/redis/coordination-keys.ts';
 import { assetType, releaseOf } from './asset-set.ts';
 import type { StaticContent } from './static-content.ts';
 
-/**
- * The assets of pages, shared by all ingresses: while releases run side by side, a page of one of them can ask an ingress of another one
- * for its assets. A set is used only if it has the hash in its name, so a process that can write to Redis cannot change a script.
- */
-export interface SharedAssets {
-  /**
-   * Makes a set known to the others, at most every twelve hours: before its page is sent, because the browser may ask another ingress next.
-   * Never fails, and takes half a second at most.
-   */
-  share(assets: ReadonlyMap<string, StaticContent>): Promise<void>;
-  /** Finds an asset that another ingress has shared within a day. Undefined if there is none, or Redis is unavailable. */
-  find(name: string): Promise<StaticContent | undefined>;
-}
-
 const keptSeconds = 86_400;
 const shareEveryMs = 43_200_000;
 const shareAgainMs = 10_000;
@@ -40,6 +26,10 @@ const filesSchema = z.array(z.tuple([z.string(), z.string()]));
 
 type Files = ReadonlyMap<string, string>;
 
+/**
+ * The assets of pages, shared by all ingresses: while releases run side by side, a page of one of them can ask an ingress of another one
+ * for its assets. A set is used only if it has the hash in its name, so a process that can write to Redis cannot change a script.
+ */
 export function createSharedAssets({
   redis,
   log,
@@ -48,7 +38,7 @@ export function createSharedAssets({
   redis: Redis;
   log: Pick<Log, 'debug'>;
   now?: () => number;
-}): SharedAssets {
+}) {
   const sharing = new Map<string, { until: number; done: Promise<void> }>();
   const found = new LRUCache<string, Files>({ max: releasesMax });
   const asked = new LRUCache<string, Promise<Files | undefined>>({
@@ -97,7 +87,11 @@ export function createSharedAssets({
   }
 
   return {
-    async share(assets) {
+    /**
+     * Makes a set known to the others, at most every twelve hours: before its page is sent, because the browser may ask another ingress
+     * next. Never fails, and takes half a second at most.
+     */
+    async share(assets: ReadonlyMap<string, StaticContent>): Promise<void> {
       const [first] = assets.keys();
       const release = setName.exec(first ?? '')?.[1];
       if (release === undefined) return;
@@ -105,7 +99,8 @@ export function createSharedAssets({
       const done = earlier !== undefined && now() < earlier.until ? earlier.done : shareNow(release, assets);
       await within(shareWaitMs, done);
     },
-    async find(name) {
+    /** Finds an asset that another ingress has shared within a day. Undefined if there is none, or Redis is unavailable. */
+    async find(name: string): Promise<StaticContent | undefined> {
       const release = setName.exec(name)?.[1];
       const path = name.slice((release?.length ?? 0) + 1);
       const type = assetType(path);
@@ -115,3 +110,5 @@ export function createSharedAssets({
     },
   };
 }
+
+export type SharedAssets = ReturnType<typeof createSharedAssets>;

@@ -4,31 +4,22 @@ import type { ParsedPlanFile, PlanFile } from '../../shared/plan-file/plan-file.
 import { poolsOf } from '../../shared/plan-file/pools-of.ts';
 import type { Log } from '../../shared/process/log.ts';
 
-/** Decides when an ingress works with a plan file that it has read. */
-export interface PlanFileSwitch {
-  /** The file has changed. */
-  read(next: ParsedPlanFile | undefined): void;
-  /** These processes are alive. */
-  noted(processes: readonly FleetProcess[]): void;
-  isWaiting(): boolean;
-  /** The plan file that waits, and the pools that have no worker with it yet. */
-  next(): { generation: string; waitsFor: string[] } | undefined;
-}
-
 /**
  * An ingress switches once each pool of the new plan file has a worker that works with it, so that every request that it admits by the new
  * plan file finds a worker that knows its model (contract.md#k2-generations).
  */
-export function createPlanFileSwitch({ planFile, log }: { planFile: PlanFileInForce; log: Log }): PlanFileSwitch {
+export function createPlanFileSwitch({ planFile, log }: { planFile: PlanFileInForce; log: Log }) {
   let next: ParsedPlanFile | undefined;
   let waitsFor: string[] = [];
 
   return {
-    read(read) {
+    /** The file has changed. */
+    read(read: ParsedPlanFile | undefined): void {
       next = read?.generation === planFile.generation() ? undefined : read;
       waitsFor = next === undefined ? [] : poolsOf(next.planFile);
     },
-    noted(processes) {
+    /** These processes are alive. */
+    noted(processes: readonly FleetProcess[]): void {
       if (next === undefined) return;
       const workers = processes.filter(({ kind }) => kind === 'worker');
       waitsFor = poolsWithout(next, { workers, present: planFile.current() });
@@ -37,10 +28,15 @@ export function createPlanFileSwitch({ planFile, log }: { planFile: PlanFileInFo
       log.info({ generation: next.generation }, 'the plan file was replaced');
       next = undefined;
     },
-    isWaiting: () => next !== undefined,
-    next: () => next && { generation: next.generation, waitsFor },
+    isWaiting: (): boolean => next !== undefined,
+    /** The plan file that waits, and the pools that have no worker with it yet. */
+    next: (): { generation: string; waitsFor: string[] } | undefined =>
+      next && { generation: next.generation, waitsFor },
   };
 }
+
+/** Decides when an ingress works with a plan file that it has read. */
+export type PlanFileSwitch = ReturnType<typeof createPlanFileSwitch>;
 
 /** The pools that have no worker with this plan file. A pool that is in force although it has no worker at all keeps nothing back. */
 function poolsWithout(

@@ -4,15 +4,8 @@ import { jobName, modelQueue, openQueue } from '../../shared/jobs/queues.ts';
 import type { Log } from '../../shared/process/log.ts';
 import { type Redis, redisUnavailable } from '../../shared/redis/connections.ts';
 
-export interface RequestQueues extends AsyncDisposable {
-  /** Adds a job in one round trip. The job id is the request id. `SERVICE_UNAVAILABLE` if it is unknown whether the job was queued. */
-  add(job: InferenceJob, priority: number): Promise<void>;
-  /** Removes a job that no worker has taken. Has no effect on other jobs. */
-  remove(model: string, requestId: string): Promise<void>;
-}
-
 /** The queues to which an ingress adds jobs: the interactive lane of every model. */
-export function createRequestQueues(deps: { connection: Redis; log: Log }): RequestQueues {
+export function createRequestQueues(deps: { connection: Redis; log: Log }) {
   const queues = new Map<string, Queue>();
 
   function open(model: string): Queue {
@@ -22,10 +15,12 @@ export function createRequestQueues(deps: { connection: Redis; log: Log }): Requ
   }
 
   return {
-    async add(job, priority) {
+    /** Adds a job in one round trip. The job id is the request id. `SERVICE_UNAVAILABLE` if it is unknown whether the job was queued. */
+    async add(job: InferenceJob, priority: number): Promise<void> {
       await redisUnavailable(open(job.model).add(jobName, job, { jobId: job.requestId, priority }));
     },
-    async remove(model, requestId) {
+    /** Removes a job that no worker has taken. Has no effect on other jobs. */
+    async remove(model: string, requestId: string): Promise<void> {
       await open(model).remove(requestId);
     },
     async [Symbol.asyncDispose]() {
@@ -33,3 +28,5 @@ export function createRequestQueues(deps: { connection: Redis; log: Log }): Requ
     },
   };
 }
+
+export type RequestQueues = ReturnType<typeof createRequestQueues>;

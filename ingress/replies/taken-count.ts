@@ -1,19 +1,10 @@
-import type { Source } from '../../shared/bytes/held-bytes.ts';
 import { piecesAheadMax } from '../../shared/jobs/taken-pieces.ts';
-
-/** Counts what the client of one request has taken of its pieces. */
-export interface TakenCount {
-  /** `length`: the bytes of the whole body. */
-  add(bytes: number, length: number): void;
-  /** While it is paused nothing is reported, so no more pieces come. */
-  source: Source;
-}
 
 /** Each report costs a command. */
 const reportBytes = piecesAheadMax / 2;
 
 /** Calls `report` with all bytes taken so far, each time that they are half of what may be sent ahead more. */
-export function createTakenCount(report: (bytes: number) => void): TakenCount {
+export function createTakenCount(report: (bytes: number) => void) {
   let taken = 0;
   let length = 0;
   let reported = 0;
@@ -27,11 +18,13 @@ export function createTakenCount(report: (bytes: number) => void): TakenCount {
   }
 
   return {
-    add(bytes, lengthOfBody) {
+    /** `length`: the bytes of the whole body. */
+    add(bytes: number, lengthOfBody: number): void {
       taken += bytes;
       length = lengthOfBody;
       reportWhatIsDue();
     },
+    /** While it is paused nothing is reported, so no more pieces come. */
     source: {
       pause() {
         isPaused = true;
@@ -43,3 +36,6 @@ export function createTakenCount(report: (bytes: number) => void): TakenCount {
     },
   };
 }
+
+/** Counts what the client of one request has taken of its pieces. */
+export type TakenCount = ReturnType<typeof createTakenCount>;

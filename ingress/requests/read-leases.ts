@@ -25,13 +25,7 @@ const leaseSchema = storedJson.pipe(
 const parsedAtOnce = 200;
 
 /** Reads the requests of an account that have not ended, in both lanes. */
-export interface ReadLeases {
-  find(account: string, requestId: string): Promise<RunningRequest | undefined>;
-  /** In no order. */
-  list(account: string): Promise<RunningRequest[]>;
-}
-
-export function createReadLeases(redis: Redis): ReadLeases {
+export function createReadLeases(redis: Redis) {
   const call = loadScript(redis, script);
   async function read(account: string, request?: string): Promise<RunningRequest[]> {
     const leasesKeys = lanes.map((lane) => leasesKey(account, lane));
@@ -45,11 +39,14 @@ export function createReadLeases(redis: Redis): ReadLeases {
   }
 
   return {
-    find: async (account, requestId) =>
+    find: async (account: string, requestId: string): Promise<RunningRequest | undefined> =>
       (await read(account, requestId)).find((request) => request.requestId === requestId),
-    list: (account) => read(account),
+    /** In no order. */
+    list: (account: string): Promise<RunningRequest[]> => read(account),
   };
 }
+
+export type ReadLeases = ReturnType<typeof createReadLeases>;
 
 function parseLease(text: string): RunningRequest {
   const { request, state, admittedAt, report } = leaseSchema.parse(text);

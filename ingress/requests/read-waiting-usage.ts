@@ -15,16 +15,7 @@ const settledMark = /^settled \d+ .* (\d+-\d+)$/;
 export type WaitingUsage = { records: UsageRecord[]; isComplete: boolean };
 
 /** Reads usage records that may not be in the store yet, from the outbox of each partition (contract.md#n10-outbox). */
-export interface ReadWaitingUsage {
-  /** Finds the record of a request that was settled: with two calls, however many records wait. */
-  findSettled(account: string, requestId: string): Promise<UsageRecord | undefined>;
-  /** Returns the account's records that wait, oldest first. Reads at most 5,000 entries of the partition. */
-  list(account: string): Promise<WaitingUsage>;
-  /** Returns the records of a request of any account. Reads at most 5,000 entries of each partition. */
-  listOf(requestId: string): Promise<WaitingUsage>;
-}
-
-export function createReadWaitingUsage(redis: Redis): ReadWaitingUsage {
+export function createReadWaitingUsage(redis: Redis) {
   function read(partition: number, from: string, { to = '+', count }: { to?: string; count: number }) {
     return redisUnavailable(redis.xrange(outboxKey(partition), from, to, 'COUNT', count));
   }
@@ -42,14 +33,17 @@ export function createReadWaitingUsage(redis: Redis): ReadWaitingUsage {
   }
 
   return {
-    async findSettled(account, requestId) {
+    /** Finds the record of a request that was settled: with two calls, however many records wait. */
+    async findSettled(account: string, requestId: string): Promise<UsageRecord | undefined> {
       const mark = await redisUnavailable(redis.get(endedRequestKey(account, requestId)));
       const id = settledMark.exec(mark ?? '')?.[1];
       if (id === undefined) return undefined;
       return recordsOf(await read(partitionOf(account), id, { to: id, count: 1 }), of(account))[0];
     },
-    list: (account) => readWaiting(partitionOf(account), of(account)),
-    async listOf(requestId) {
+    /** Returns the account's records that wait, oldest first. Reads at most 5,000 entries of the partition. */
+    list: (account: string): Promise<WaitingUsage> => readWaiting(partitionOf(account), of(account)),
+    /** Returns the records of a request of any account. Reads at most 5,000 entries of each partition. */
+    async listOf(requestId: string): Promise<WaitingUsage> {
       const found: WaitingUsage = { records: [], isComplete: true };
       for (let partition = 0; partition < partitionCount; partition++) {
         const { records, isComplete } = await readWaiting(partition, ({ request }) => request === requestId);
@@ -60,6 +54,8 @@ export function createReadWaitingUsage(redis: Redis): ReadWaitingUsage {
     },
   };
 }
+
+export type ReadWaitingUsage = ReturnType<typeof createReadWaitingUsage>;
 
 /** For a look-up that has found nothing while not all entries could be read. */
 export function tooManyWait(): ApiError {

@@ -3,19 +3,6 @@ import { repeatWhile } from '../../shared/process/repeat-while.ts';
 import { type Redis, redisUnavailable } from '../../shared/redis/connections.ts';
 import { requestsToEndKey } from '../../shared/redis/coordination-keys.ts';
 
-/**
- * The requests that operators end (contract.md#l9-requests-that-operators-end), and those of revoked keys
- * (contract.md#l7-suspension). Each is named by its own id or by that of its key.
- */
-export interface RequestsToEnd extends Disposable {
-  /** Ends these requests about a second later, on whichever ingress they are. `at`: Redis's time. Fails with `SERVICE_UNAVAILABLE`. */
-  add(ids: readonly string[], at: Date): Promise<void>;
-  /** Whether this id was added within the last minute. Fails with `SERVICE_UNAVAILABLE`. */
-  has(id: string): Promise<boolean>;
-  /** Calls `onEnded` once if this request, or the requests of this key, are to end. The returned function unsubscribes. */
-  follow(id: string, onEnded: () => void): () => void;
-}
-
 /** Long enough for an ingress that cannot reach Redis for a while. */
 const keptMs = 60_000;
 
@@ -31,7 +18,7 @@ export function createRequestsToEnd({
   redis: Redis;
   log: Pick<Log, 'debug'>;
   everyMs?: number;
-}): RequestsToEnd {
+}) {
   const followed = new Map<string, Set<() => void>>();
 
   async function lookAtAll(): Promise<void> {
@@ -50,7 +37,8 @@ export function createRequestsToEnd({
   });
 
   return {
-    async add(ids, at) {
+    /** Ends these requests about a second later, on whichever ingress they are. `at`: Redis's time. Fails with `SERVICE_UNAVAILABLE`. */
+    async add(ids: readonly string[], at: Date): Promise<void> {
       const now = at.getTime();
       const added = redis
         .multi()
@@ -60,8 +48,10 @@ export function createRequestsToEnd({
         .exec();
       await redisUnavailable(added);
     },
-    has: async (id) => (await redisUnavailable(redis.zscore(requestsToEndKey, id))) !== null,
-    follow(id, onEnded) {
+    /** Whether this id was added within the last minute. Fails with `SERVICE_UNAVAILABLE`. */
+    has: async (id: string): Promise<boolean> => (await redisUnavailable(redis.zscore(requestsToEndKey, id))) !== null,
+    /** Calls `onEnded` once if this request, or the requests of this key, are to end. The returned function unsubscribes. */
+    follow(id: string, onEnded: () => void): () => void {
       const listeners = followed.get(id) ?? new Set();
       followed.set(id, listeners.add(onEnded));
       looking.begin();
@@ -73,3 +63,9 @@ export function createRequestsToEnd({
     [Symbol.dispose]: looking[Symbol.dispose],
   };
 }
+
+/**
+ * The requests that operators end (contract.md#l9-requests-that-operators-end), and those of revoked keys
+ * (contract.md#l7-suspension). Each is named by its own id or by that of its key.
+ */
+export type RequestsToEnd = ReturnType<typeof createRequestsToEnd>;

@@ -2,16 +2,6 @@ import { readKeyFile, readKeyFileAtOnce } from '../plan-file/backend-files.ts';
 import type { Backend } from '../plan-file/plan-file.ts';
 import { repeatWhile } from '../process/repeat-while.ts';
 
-/** The API keys of backends, from the environment or from files. */
-export interface BackendKeys extends Disposable {
-  /** Undefined if the backend has none, or if its file could never be read. */
-  of(backend: Pick<Backend, 'apiKeyEnv' | 'apiKeyFile'>): string | undefined;
-  /** Whether the variable with the key of this backend is not set. Then it must not be called: it would refuse the account. */
-  lacks(backend: Pick<Backend, 'apiKeyEnv'>): boolean;
-  /** Reads the files again. A key counts once it was read twice: one that is half written does not. */
-  look(): Promise<void>;
-}
-
 const lookEveryMs = 1_000;
 
 /**
@@ -22,7 +12,7 @@ export function followBackendKeys(deps: {
   backends: () => Readonly<Record<string, Backend>>;
   /** Called once until the file can be read again. The error has nothing of the file. */
   onUnreadable: (file: string, error: unknown) => void;
-}): BackendKeys {
+}) {
   const { variableOf, backends, onUnreadable } = deps;
   const keys = new Map<string, { inUse: string | undefined; seen: string | undefined; isFailing: boolean }>();
   const files = () => new Set(Object.values(backends()).flatMap(({ apiKeyFile }) => apiKeyFile ?? []));
@@ -31,6 +21,7 @@ export function followBackendKeys(deps: {
     onFailure: () => {}, // each file reports its own
   });
 
+  /** Reads the files again. A key counts once it was read twice: one that is half written does not. */
   async function look(): Promise<void> {
     const used = files();
     for (const file of keys.keys()) if (!used.has(file)) keys.delete(file);
@@ -65,14 +56,19 @@ export function followBackendKeys(deps: {
   }
 
   return {
-    of({ apiKeyEnv, apiKeyFile }) {
+    /** Undefined if the backend has none, or if its file could never be read. */
+    of({ apiKeyEnv, apiKeyFile }: Pick<Backend, 'apiKeyEnv' | 'apiKeyFile'>): string | undefined {
       if (apiKeyEnv !== undefined) return variableOf(apiKeyEnv);
       if (apiKeyFile === undefined) return undefined;
       looking.begin();
       return keyOf(apiKeyFile).inUse;
     },
-    lacks: ({ apiKeyEnv }) => apiKeyEnv !== undefined && !variableOf(apiKeyEnv),
+    /** Whether the variable with the key of this backend is not set. Then it must not be called: it would refuse the account. */
+    lacks: ({ apiKeyEnv }: Pick<Backend, 'apiKeyEnv'>): boolean => apiKeyEnv !== undefined && !variableOf(apiKeyEnv),
     look,
     [Symbol.dispose]: looking[Symbol.dispose],
   };
 }
+
+/** The API keys of backends, from the environment or from files. */
+export type BackendKeys = ReturnType<typeof followBackendKeys>;

@@ -4,15 +4,6 @@
  */
 export type FileLine = { number: number; from: number; bytes: Buffer | undefined };
 
-export interface LineSplitter {
-  /** Returns the lines that end in this chunk, and a line that became too long in it. */
-  push(chunk: Uint8Array): FileLine[];
-  /** Returns the rest after the last line feed, if there is any. */
-  end(): FileLine[];
-  /** How many lines have ended, with those that are skipped. */
-  lines(): number;
-}
-
 type Options = {
   /** The limit of a line, without its line feed. */
   bytesMax: number;
@@ -30,13 +21,14 @@ const firstHeldBytes = 4_096;
  * line is reported once, as soon as its length is known, and the next line starts after its line feed. A byte order mark at the start of
  * the file and lines of white space are skipped; they count in the numbers of the lines after them (contract.md#f2-input-files).
  */
-export function createLineSplitter({ bytesMax, start = { line: 1, byte: 0 } }: Options): LineSplitter {
+export function createLineSplitter({ bytesMax, start = { line: 1, byte: 0 } }: Options) {
   let number = start.line;
   let from = start.byte;
   let position = start.byte;
   let tooLong = false;
   const held = createHeldBytes(bytesMax);
 
+  /** Returns the lines that end in this chunk, and a line that became too long in it. */
   function push(chunk: Uint8Array): FileLine[] {
     const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
     const lines: FileLine[] = [];
@@ -85,14 +77,18 @@ export function createLineSplitter({ bytesMax, start = { line: 1, byte: 0 } }: O
 
   return {
     push,
-    lines: () => number - start.line,
-    end() {
+    /** How many lines have ended, with those that are skipped. */
+    lines: (): number => number - start.line,
+    /** Returns the rest after the last line feed, if there is any. */
+    end(): FileLine[] {
       const lines: FileLine[] = [];
       if (!tooLong) emit(held.bytes(), lines);
       return lines;
     },
   };
 }
+
+export type LineSplitter = ReturnType<typeof createLineSplitter>;
 
 /** Whether a line is white space. Most lines are decided by their first byte. */
 function isBlank(bytes: Buffer): boolean {

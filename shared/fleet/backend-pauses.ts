@@ -12,25 +12,19 @@ const storedPause = storedJson.pipe(pauseSchema);
 export type BackendPause = z.infer<typeof pauseSchema>;
 
 /** The pauses that operators have set. Each ends when its key expires. Redis keeps them, as it keeps everything else. */
-export interface BackendPauses {
-  /** Replaces an earlier pause. Fails with `SERVICE_UNAVAILABLE`. */
-  set(backend: string, pause: BackendPause): Promise<void>;
-  /** No effect if it is not paused. Fails with `SERVICE_UNAVAILABLE`. */
-  end(backend: string): Promise<void>;
-  /** The pauses of these backends; null for one that is not paused, and none for one whose node of a cluster is unavailable. */
-  read(backends: readonly string[]): Promise<ReadonlyMap<string, BackendPause | null>>;
-}
-
-export function createBackendPauses(redis: Redis): BackendPauses {
+export function createBackendPauses(redis: Redis) {
   return {
-    async set(backend, pause) {
+    /** Replaces an earlier pause. Fails with `SERVICE_UNAVAILABLE`. */
+    async set(backend: string, pause: BackendPause): Promise<void> {
       const lifeMs = Math.max(1, Math.ceil(pause.until - pause.since));
       await redisUnavailable(redis.set(backendPauseKey(backend), JSON.stringify(pause), 'PX', lifeMs));
     },
-    async end(backend) {
+    /** No effect if it is not paused. Fails with `SERVICE_UNAVAILABLE`. */
+    async end(backend: string): Promise<void> {
       await redisUnavailable(redis.del(backendPauseKey(backend)));
     },
-    async read(backends) {
+    /** The pauses of these backends; null for one that is not paused, and none for one whose node of a cluster is unavailable. */
+    async read(backends: readonly string[]): Promise<ReadonlyMap<string, BackendPause | null>> {
       const texts = backends.length === 0 ? [] : await readStrings(redis, backends.map(backendPauseKey));
       return new Map(
         backends.flatMap((backend, index) => {
@@ -42,3 +36,5 @@ export function createBackendPauses(redis: Redis): BackendPauses {
     },
   };
 }
+
+export type BackendPauses = ReturnType<typeof createBackendPauses>;

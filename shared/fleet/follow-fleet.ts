@@ -4,16 +4,6 @@ import { within } from '../process/shutdown.ts';
 import type { createNoteProcess, FleetProcess, ProcessNote } from './note-process.ts';
 import type { ProcessLoad } from './process-load.ts';
 
-/** Makes this process known to the others, and knows them. */
-export interface Fleet extends AsyncDisposable {
-  /** The processes that are alive, including this one, as of the last answer of Redis. */
-  processes(): readonly FleetProcess[];
-  /** This process has changed: the others learn of it as soon as possible. */
-  changed(): void;
-  /** Resolves once this process was noted for the first time, or could not be. */
-  noted: Promise<void>;
-}
-
 const noteEveryMs = 2_000;
 /** While this process waits for another one. */
 const noteSoonMs = 250;
@@ -38,7 +28,7 @@ export function followFleet({
   isWaiting: () => boolean;
   log: Pick<Log, 'warn'>;
   pause?: (ms: number, signal: AbortSignal) => Promise<unknown>;
-}): Fleet {
+}) {
   const closing = new AbortController();
   const first = Promise.withResolvers<void>();
   let soon = Promise.withResolvers<void>();
@@ -69,8 +59,11 @@ export function followFleet({
 
   const repeating = noteUntilClosed();
   return {
-    processes: () => processes,
-    changed: () => soon.resolve(),
+    /** The processes that are alive, including this one, as of the last answer of Redis. */
+    processes: (): readonly FleetProcess[] => processes,
+    /** This process has changed: the others learn of it as soon as possible. */
+    changed: (): void => soon.resolve(),
+    /** Resolves once this process was noted for the first time, or could not be. */
     noted: first.promise,
     async [Symbol.asyncDispose]() {
       closing.abort();
@@ -82,3 +75,6 @@ export function followFleet({
     },
   };
 }
+
+/** Makes this process known to the others, and knows them. */
+export type Fleet = ReturnType<typeof followFleet>;

@@ -7,25 +7,18 @@ type AnswerToKeep = { body: string | readonly Buffer[]; estimated: boolean };
 /** A complete answer, as its client got it. `estimated`: its tokens were counted here. */
 export type KeptAnswer = { body: Buffer; estimated: boolean };
 
-/** Encrypts the answers that repeats get: who reads Redis alone cannot read them (contract.md#h2-kept-answers). */
-export interface KeptAnswers {
-  seal(owner: ClaimOwner, answer: AnswerToKeep): Buffer;
-  /** Undefined if it was sealed with a pepper that is not in use here, for another owner, or was changed. */
-  open(owner: ClaimOwner, sealed: Buffer): KeptAnswer | undefined;
-}
-
 const cipher = 'aes-256-gcm';
 const [nameBytes, nonceBytes, tagBytes] = [8, 12, 16];
 const [countedHere, countedByBackend] = [Buffer.from('e'), Buffer.from('r')];
 
 /** `peppers`: those in use; the first seals. A sealed answer is the name of its pepper, a nonce, the tag and the answer. */
-export function createKeptAnswers(peppers: readonly string[]): KeptAnswers {
+export function createKeptAnswers(peppers: readonly string[]) {
   const named = peppers.map((pepper) => ({ pepper, name: derivedKey(pepper, 'pepper').subarray(0, nameBytes) }));
   const [first] = named;
   if (first === undefined) throw new Error('no pepper to keep answers with');
 
   return {
-    seal(owner, { body, estimated }) {
+    seal(owner: ClaimOwner, { body, estimated }: AnswerToKeep): Buffer {
       const nonce = randomBytes(nonceBytes);
       const sealing = createCipheriv(cipher, derivedKey(first.pepper, 'answer', owner), nonce);
       const parts = typeof body === 'string' ? [Buffer.from(body)] : body;
@@ -33,7 +26,8 @@ export function createKeptAnswers(peppers: readonly string[]): KeptAnswers {
       sealed.push(sealing.final());
       return Buffer.concat([first.name, nonce, sealing.getAuthTag(), ...sealed]);
     },
-    open(owner, sealed) {
+    /** Undefined if it was sealed with a pepper that is not in use here, for another owner, or was changed. */
+    open(owner: ClaimOwner, sealed: Buffer): KeptAnswer | undefined {
       const name = sealed.subarray(0, nameBytes);
       const found = named.find((each) => each.name.equals(name));
       const rest = sealed.subarray(nameBytes);
@@ -57,3 +51,6 @@ export function createKeptAnswers(peppers: readonly string[]): KeptAnswers {
     },
   };
 }
+
+/** Encrypts the answers that repeats get: who reads Redis alone cannot read them (contract.md#h2-kept-answers). */
+export type KeptAnswers = ReturnType<typeof createKeptAnswers>;

@@ -84,18 +84,6 @@ export type Charge = {
 
 type LeaseTimeouts = { queueMs: number; requestMs: number };
 
-/** Each call is one round trip, and fails with `SERVICE_UNAVAILABLE`. */
-export interface Admit {
-  /** Admits a request before it is queued: charges it and gives it a lease, or changes nothing. Idempotent by request id. */
-  admit(request: Look, charge: Charge): Promise<AdmitAnswer>;
-  /** Checks the caller as `admit` does, and returns the account's counters. */
-  readCounters(request: Look): Promise<CountersAnswer>;
-  /** Finds the claim of a request that is refused for another reason, unless it is one of the first repeats. Counts the repeat. */
-  findClaim(request: Look & { claim: Claim }): Promise<CountersAnswer | RepeatAnswer>;
-  /** Checks only the caller. */
-  look(request: Look): Promise<LookAnswer>;
-}
-
 /** The life of a version after its last renewal. Use renews it once half of that has passed. */
 const versionLifeMs = 3_600_000;
 /** Longer than a call of the store may take, which times out after 5 s. */
@@ -139,7 +127,7 @@ export function createAdmit(
     outboxLengthMax,
     keptBytesMax = usualKeptBytesMax,
   }: { timeouts: () => LeaseTimeouts; outboxLengthMax: number; keptBytesMax?: number },
-): Admit {
+) {
   // The times are constants of the script, so that no call sends them. A lease outlives the start by `graceMs`. A holder is checked once per
   // `leaseLifeMs`.
   const loadAdmit = oncePerObject(({ requestMs }: LeaseTimeouts) => {
@@ -149,7 +137,8 @@ export function createAdmit(
   const runLook = loadScript(redis, lookLua);
 
   return {
-    async admit(request, charge) {
+    /** Admits a request before it is queued: charges it and gives it a lease, or changes nothing. Idempotent by request id. */
+    async admit(request: Look, charge: Charge): Promise<AdmitAnswer> {
       const { account, lane = 'interactive', requestId, claim, key } = request;
       const { timeouts: times = timeouts(), queueMs = times.queueMs, allowance, reservedTokens, report } = charge;
       const answer = await ask(
@@ -178,13 +167,15 @@ export function createAdmit(
       if (answer.outcome === 'counters' || answer.outcome === 'current') throw unexpected(answer);
       return answer;
     },
-    async readCounters(request) {
+    /** Checks the caller as `admit` does, and returns the account's counters. */
+    async readCounters(request: Look): Promise<CountersAnswer> {
       const { account } = request;
       const answer = await ask(runLook({ countersKey: countersKey(account), ...checkOf(request) }));
       if (answer.outcome === 'counters' || answer.outcome === 'stale' || answer.outcome === 'cold') return answer;
       throw unexpected(answer);
     },
-    async findClaim(request) {
+    /** Finds the claim of a request that is refused for another reason, unless it is one of the first repeats. Counts the repeat. */
+    async findClaim(request: Look & { claim: Claim }): Promise<CountersAnswer | RepeatAnswer> {
       const { account, lane, claim } = request;
       const keys = {
         ...{ countersKey: countersKey(account), leasesKey: leasesKey(account, lane) },
@@ -195,13 +186,17 @@ export function createAdmit(
       if (answer.outcome === 'counters' || answer.outcome === 'stale' || answer.outcome === 'cold') return answer;
       throw unexpected(answer);
     },
-    async look(request) {
+    /** Checks only the caller. */
+    async look(request: Look): Promise<LookAnswer> {
       const answer = await ask(runLook(checkOf(request)));
       if (answer.outcome === 'current' || answer.outcome === 'stale') return answer;
       throw unexpected(answer);
     },
   };
 }
+
+/** Each call is one round trip, and fails with `SERVICE_UNAVAILABLE`. */
+export type Admit = ReturnType<typeof createAdmit>;
 
 async function ask(running: Promise<unknown>): Promise<AdmissionAnswer> {
   return parseAdmission(await redisUnavailable(running));

@@ -3,24 +3,18 @@ import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:cr
 const cipher = 'aes-256-gcm';
 const [keyBytes, nonceBytes, tagBytes, secretBytes] = [32, 12, 16, 32];
 
-/** Secrets of endpoints, encrypted with `WEBHOOK_SECRET_KEY` (contract.md#j3-deliveries). */
-export type WebhookSecrets = {
-  /** Encrypts with the first key. Only the same endpoint's id opens it. */
-  seal(endpoint: string, secret: string): string;
-  /** Opens with any of the keys. Throws if none fits. */
-  open(endpoint: string, sealed: string): string;
-};
-
 /** Returns a new secret in the form that libraries for Standard Webhooks take. */
 export function newWebhookSecret(): string {
   return `whsec_${randomBytes(secretBytes).toString('base64')}`;
 }
 
-export function createWebhookSecrets(secretKeys: readonly string[]): WebhookSecrets {
+/** Secrets of endpoints, encrypted with `WEBHOOK_SECRET_KEY` (contract.md#j3-deliveries). */
+export function createWebhookSecrets(secretKeys: readonly string[]) {
   const keys = secretKeys.map((key) => Buffer.from(hkdfSync('sha256', key, '', 'webhook secret', keyBytes)));
 
   return {
-    seal(endpoint, secret) {
+    /** Encrypts with the first key. Only the same endpoint's id opens it. */
+    seal(endpoint: string, secret: string): string {
       const nonce = randomBytes(nonceBytes);
       const sealing = createCipheriv(cipher, keys[0] ?? '', nonce, { authTagLength: tagBytes });
       sealing.setAAD(Buffer.from(endpoint));
@@ -28,7 +22,8 @@ export function createWebhookSecrets(secretKeys: readonly string[]): WebhookSecr
       return Buffer.concat([nonce, sealing.getAuthTag(), text]).toString('base64url');
     },
 
-    open(endpoint, sealed) {
+    /** Opens with any of the keys. Throws if none fits. */
+    open(endpoint: string, sealed: string): string {
       for (const key of keys) {
         const secret = tryToOpen(key, endpoint, Buffer.from(sealed, 'base64url'));
         if (secret !== undefined) return secret;
@@ -37,6 +32,8 @@ export function createWebhookSecrets(secretKeys: readonly string[]): WebhookSecr
     },
   };
 }
+
+export type WebhookSecrets = ReturnType<typeof createWebhookSecrets>;
 
 function tryToOpen(key: Buffer, endpoint: string, bytes: Buffer): string | undefined {
   const nonce = bytes.subarray(0, nonceBytes);

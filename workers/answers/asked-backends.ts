@@ -7,22 +7,6 @@ import { type Treatment, treatments } from '../outcomes/outcome.ts';
 import type { AnswerOutcome, TooLong } from './answer-outcome.ts';
 import type { CallingRun } from './run.ts';
 
-/** What a request has learned from the backends that it has asked. */
-export interface AskedBackends {
-  readonly attempted: string[];
-  begin(backend: string): void;
-  /** Notes a call without an answer. `wait`: the same backend may be asked again, after its pause. */
-  note(slot: Pick<Slot, 'name' | 'backend'>, decision: Decision): 'ask others' | 'wait';
-  /** Which backends may still be asked. */
-  limits(): Pick<Ask, 'only' | 'promptTokensMin'>;
-  /** False if the request has lost as many backends as it may. */
-  mayAskMore(): boolean;
-  /** Whether a second round could end otherwise. */
-  mayHelpToTryAgain(): boolean;
-  /** The result if no other backend may be asked. */
-  result(run: Pick<CallingRun, 'lane'>): AnswerOutcome;
-}
-
 /** A request that backends cannot digest takes no more of them than this, and then one in a cloud (contract.md#ms3-evidence). */
 const onPremLossesMax = 2;
 /** Estimates are rough, and media can be a tenth of theirs: only a prompt that is this much longer is certainly too long. */
@@ -34,7 +18,8 @@ type Deps = {
   job: Pick<QueuedCall, 'model' | 'promptEstimate' | 'choices' | 'outputTokensMax' | 'earlierRuns'>;
 };
 
-export function createAskedBackends({ slots, job }: Deps): AskedBackends {
+/** What a request has learned from the backends that it has asked. */
+export function createAskedBackends({ slots, job }: Deps) {
   const attempted: string[] = [];
   const lost = { onPrem: 0, cloud: 0 };
   const decisions = createDecisions(slots, job);
@@ -49,22 +34,27 @@ export function createAskedBackends({ slots, job }: Deps): AskedBackends {
 
   return {
     attempted,
-    begin(backend) {
+    begin(backend: string): void {
       if (!attempted.includes(backend)) attempted.push(backend);
     },
-    note({ name, backend }, decision) {
+    /** Notes a call without an answer. `wait`: the same backend may be asked again, after its pause. */
+    note({ name, backend }: Pick<Slot, 'name' | 'backend'>, decision: Decision): 'ask others' | 'wait' {
       decisions.note(name, decision);
       if (treatments[decision.outcome].waits) return 'wait';
       if (decision.isLoss) lose(backend.location);
       return 'ask others';
     },
-    limits: () => ({
+    /** Which backends may still be asked. */
+    limits: (): Pick<Ask, 'only' | 'promptTokensMin'> => ({
       only: lost.onPrem >= onPremLossesMax ? 'cloud' : undefined,
       promptTokensMin: decisions.promptTokensMin(),
     }),
-    mayAskMore: () => lost.onPrem < onPremLossesMax || lost.cloud === 0,
-    mayHelpToTryAgain: () => decisions.hasFailed() && lost.onPrem < onPremLossesMax,
-    result({ lane }) {
+    /** False if the request has lost as many backends as it may. */
+    mayAskMore: (): boolean => lost.onPrem < onPremLossesMax || lost.cloud === 0,
+    /** Whether a second round could end otherwise. */
+    mayHelpToTryAgain: (): boolean => decisions.hasFailed() && lost.onPrem < onPremLossesMax,
+    /** The result if no other backend may be asked. */
+    result({ lane }: Pick<CallingRun, 'lane'>): AnswerOutcome {
       if (decisions.areTooLong()) return { outcome: 'too_long', numbers: decisions.numbers() };
       const refusal = decisions.unimplemented();
       if (refusal !== undefined) return { outcome: 'refused', by: refusal };
@@ -77,6 +67,8 @@ export function createAskedBackends({ slots, job }: Deps): AskedBackends {
     },
   };
 }
+
+export type AskedBackends = ReturnType<typeof createAskedBackends>;
 
 /** The last decision of each backend that was asked, and what they mean together. */
 function createDecisions(slots: Deps['slots'], job: Deps['job']) {

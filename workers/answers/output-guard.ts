@@ -5,32 +5,20 @@ import type { TokenUsage } from '../../shared/jobs/replies.ts';
 import { countPromptTokens } from './count-tokens.ts';
 import { createTokenMeter } from './token-meter.ts';
 
-/**
- * Keeps an answer within the limit that its request was admitted with (contract.md#l8-output-limit,
- * decisions.md#the-worker-enforces-the-output-limit).
- */
-export interface OutputGuard {
-  /** Whether the answer exceeds its limit with this chunk, by the backend's count, else by ours. */
-  passes(written: WrittenPart): boolean | Promise<boolean>;
-  /** Whether it exceeded its limit by our count. Then the backend's earlier count no longer applies. */
-  hasPassedOurs(): boolean;
-  /** The part of a whole answer that is within its limit; 1 if all of it is. */
-  shareWithin(usage: Pick<TokenUsage, 'completionTokens' | 'estimated'>): number;
-  /** The usage, with no more tokens than may be charged. */
-  capped(usage: TokenUsage): TokenUsage;
-  cappedTokens(tokens: number): number;
-}
-
 /** Tokenizers differ: of some scripts, one token of the backend can be three of ours. */
 function slackOf(tokensMax: number): number {
   return 3 * tokensMax + 256;
 }
 
+/**
+ * Keeps an answer within the limit that its request was admitted with (contract.md#l8-output-limit,
+ * decisions.md#the-worker-enforces-the-output-limit).
+ */
 export function createOutputGuard({
   endpoint,
   payload,
   outputTokensMax,
-}: Pick<QueuedCall, 'endpoint' | 'payload' | 'outputTokensMax'>): OutputGuard {
+}: Pick<QueuedCall, 'endpoint' | 'payload' | 'outputTokensMax'>) {
   const { request } = endpointAt(endpoint);
   const repeats = request.repeatsOfPrompt?.(payload) ?? 0;
   const meter = createTokenMeter();
@@ -56,19 +44,25 @@ export function createOutputGuard({
   const cappedTokens = (tokens: number) => (isAbove(tokens) ? tokensMax() : tokens);
 
   return {
-    passes({ text, tokens }) {
+    /** Whether the answer exceeds its limit with this chunk, by the backend's count, else by ours. */
+    passes({ text, tokens }: WrittenPart): boolean | Promise<boolean> {
       meter.add(text);
       if (tokens !== undefined) return isAbove(tokens);
       const mayBe = meter.isOver(slackOf(outputTokensMax));
       return mayBe === false ? false : mayBe.then((isOver) => isOver && isOverOurs());
     },
-    hasPassedOurs: () => passedOurs,
-    shareWithin({ completionTokens, estimated }) {
+    /** Whether it exceeded its limit by our count. Then the backend's earlier count no longer applies. */
+    hasPassedOurs: (): boolean => passedOurs,
+    /** The part of a whole answer that is within its limit; 1 if all of it is. */
+    shareWithin({ completionTokens, estimated }: Pick<TokenUsage, 'completionTokens' | 'estimated'>): number {
       if (!isAbove(completionTokens)) return 1;
       const most = estimated ? slackOf(tokensMax()) : tokensMax();
       return Math.min(1, most / completionTokens);
     },
-    capped: (usage) => ({ ...usage, completionTokens: cappedTokens(usage.completionTokens) }),
+    /** The usage, with no more tokens than may be charged. */
+    capped: (usage: TokenUsage): TokenUsage => ({ ...usage, completionTokens: cappedTokens(usage.completionTokens) }),
     cappedTokens,
   };
 }
+
+export type OutputGuard = ReturnType<typeof createOutputGuard>;

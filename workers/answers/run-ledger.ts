@@ -7,23 +7,6 @@ const waits: ReadonlySet<AttemptOutcome> = new Set(['busy', 'loading']);
 export type AttemptEnd = Pick<UsageAttempt, 'rule' | 'status' | 'isLoss'> & { outcome: AttemptOutcome };
 
 /** Records what one run of a job does, for its usage record. Times are milliseconds since the request was admitted. */
-export interface RunLedger {
-  /**
-   * A call of a backend begins, with its own name of the model if it has one. Call the returned function at its end. Calls that find a
-   * backend busy for the same reason are one attempt.
-   */
-  beginAttempt(backend: string, model?: string): (end: AttemptEnd) => void;
-  /** The first token of the backend that answers. The last call counts. */
-  firstToken(): void;
-  /** The backend's id of the answer. The last call counts. */
-  answeredAs(id: string | undefined): void;
-  answerId(): string | undefined;
-  attempts(): readonly UsageAttempt[];
-  /** Undefined before the first call of a backend. */
-  served(): RunProgress | undefined;
-  timing(): { queueWaitMs: number; firstTokenMs: number | null; durationMs: number };
-}
-
 export function createRunLedger({
   run,
   queueWaitMs,
@@ -32,7 +15,7 @@ export function createRunLedger({
   run: number;
   queueWaitMs: number;
   now?: () => number;
-}): RunLedger {
+}) {
   const startedAt = now();
   const attempts: UsageAttempt[] = [];
   let firstTokenMs: number | null = null;
@@ -41,7 +24,11 @@ export function createRunLedger({
   const sinceAdmission = () => queueWaitMs + Math.round(now() - startedAt);
 
   return {
-    beginAttempt(backend, model) {
+    /**
+     * A call of a backend begins, with its own name of the model if it has one. Call the returned function at its end. Calls that find a
+     * backend busy for the same reason are one attempt.
+     */
+    beginAttempt(backend: string, model?: string): (end: AttemptEnd) => void {
       const begunAt = now();
       latestBackend = backend;
       return (end) => {
@@ -54,15 +41,25 @@ export function createRunLedger({
         else attempts.push({ run, backend, ...(model !== undefined && { model }), ...end, durationMs });
       };
     },
-    firstToken() {
+    /** The first token of the backend that answers. The last call counts. */
+    firstToken(): void {
       firstTokenMs = sinceAdmission();
     },
-    answeredAs(id) {
+    /** The backend's id of the answer. The last call counts. */
+    answeredAs(id: string | undefined): void {
       answerId = id;
     },
-    answerId: () => answerId,
-    attempts: () => attempts,
-    served: () => (latestBackend === undefined ? undefined : { backend: latestBackend, queueWaitMs, firstTokenMs }),
-    timing: () => ({ queueWaitMs, firstTokenMs, durationMs: sinceAdmission() }),
+    answerId: (): string | undefined => answerId,
+    attempts: (): readonly UsageAttempt[] => attempts,
+    /** Undefined before the first call of a backend. */
+    served: (): RunProgress | undefined =>
+      latestBackend === undefined ? undefined : { backend: latestBackend, queueWaitMs, firstTokenMs },
+    timing: (): { queueWaitMs: number; firstTokenMs: number | null; durationMs: number } => ({
+      queueWaitMs,
+      firstTokenMs,
+      durationMs: sinceAdmission(),
+    }),
   };
 }
+
+export type RunLedger = ReturnType<typeof createRunLedger>;

@@ -1,19 +1,13 @@
 import { countTokens } from './count-tokens.ts';
 
-/** Counts the tokens of a growing text, only as far as necessary. */
-export interface TokenMeter {
-  add(text: string): void;
-  /** Whether the text has more than `tokensMax` tokens, by tokenizer. Returns at once while the text is too short for that. */
-  isOver(tokensMax: number): false | Promise<boolean>;
-}
-
 /** The last part of a text is counted again with what follows it, because a token may continue there. */
 const tailCharacters = 512;
 const keptCharactersMax = 65_536;
 /** The tokenizer counts this much exactly. */
 const countedAtOnce = 16_384;
 
-export function createTokenMeter(): TokenMeter {
+/** Counts the tokens of a growing text, only as far as necessary. */
+export function createTokenMeter() {
   let counted = 0;
   let rest = '';
   /** Upper bound: no text has more tokens than bytes in UTF-8. */
@@ -38,13 +32,16 @@ export function createTokenMeter(): TokenMeter {
   }
 
   return {
-    add(text) {
+    add(text: string): void {
       rest += text;
       most += Buffer.byteLength(text);
     },
-    isOver(tokensMax) {
+    /** Whether the text has more than `tokensMax` tokens, by tokenizer. Returns at once while the text is too short for that. */
+    isOver(tokensMax: number): false | Promise<boolean> {
       if (most <= tokensMax && rest.length <= keptCharactersMax) return false;
       return count(tokensMax).then((tokens) => tokens > tokensMax);
     },
   };
 }
+
+export type TokenMeter = ReturnType<typeof createTokenMeter>;

@@ -8,20 +8,13 @@ const checkEveryMs = 10_000;
 const testEveryMs = 100;
 
 /** Tests of the health of backends, each as its `health` says. */
-export interface BackendChecks {
-  /** Checks by their names, each run at most every ten seconds. */
-  of(backends: ReadonlyMap<string, Backend>): Record<string, Check>;
-  /** False if the test fails. Each backend has one at a time and at most ten a second: all that ask meanwhile get its result. */
-  test(backend: string): Promise<boolean>;
-}
-
 export function createBackendChecks({
   ask,
   backends,
 }: {
   ask: AskBackend;
   backends: () => Readonly<Record<string, Backend>>;
-}): BackendChecks {
+}) {
   const checkOf = oncePerObject((backend: Backend) => atMostEvery(checkEveryMs, () => testHealth(ask, backend)));
   const testOf = oncePerObject((backend: Backend) =>
     atMostEvery(testEveryMs, () =>
@@ -39,7 +32,12 @@ export function createBackendChecks({
     },
   });
   return {
-    of: (called) => Object.fromEntries([...called].map(([name, backend]) => [`backend ${name}`, checkOf(backend)])),
+    /** Checks by their names, each run at most every ten seconds. */
+    of: (called: ReadonlyMap<string, Backend>): Record<string, Check> =>
+      Object.fromEntries([...called].map(([name, backend]) => [`backend ${name}`, checkOf(backend)])),
+    /** False if the test fails. Each backend has one at a time and at most ten a second: all that ask meanwhile get its result. */
     test: tests.join,
   };
 }
+
+export type BackendChecks = ReturnType<typeof createBackendChecks>;

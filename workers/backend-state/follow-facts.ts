@@ -4,14 +4,6 @@ import type { Backend, PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../shared/process/log.ts';
 import { repeatWhile } from '../../shared/process/repeat-while.ts';
 
-/** What backends say of themselves (contract.md#ms14-settings-of-a-backend). */
-export interface FollowedFacts extends Disposable {
-  /** The context of a backend in tokens: that of the plan file, else what it has reported. */
-  contextOf(backend: string): number | undefined;
-  /** Asks the backends whose time has come. The first time, those without a limit are named in the log. */
-  look(): Promise<void>;
-}
-
 const lookEveryMs = 30_000;
 /** One that has not answered, or not now, is asked at the next look. */
 const askAgainMs = 300_000;
@@ -29,7 +21,7 @@ export function followFacts(deps: {
   called: () => ReadonlyMap<string, Backend>;
   log: Pick<Log, 'warn' | 'debug'>;
   now?: () => number;
-}): FollowedFacts {
+}) {
   const { ask, currentPlanFile, called, log, now = () => performance.now() } = deps;
   /** By the settings, so those of a new plan file are asked at once. */
   const known = new WeakMap<Backend, { facts: BackendFacts | undefined; dueAt: number }>();
@@ -48,6 +40,7 @@ export function followFacts(deps: {
     }
   }
 
+  /** Asks the backends whose time has come. The first time, those without a limit are named in the log. */
   async function look(): Promise<void> {
     const backends = [...called()];
     await Promise.all(backends.map(([name, backend]) => askOne(name, backend)));
@@ -70,7 +63,8 @@ export function followFacts(deps: {
   looking.begin();
 
   return {
-    contextOf(name) {
+    /** The context of a backend in tokens: that of the plan file, else what it has reported. */
+    contextOf(name: string): number | undefined {
       const backend = currentPlanFile().backends[name];
       if (backend === undefined) return undefined;
       return backend.contextTokensMax ?? known.get(backend)?.facts?.contextTokens;
@@ -79,3 +73,6 @@ export function followFacts(deps: {
     [Symbol.dispose]: looking[Symbol.dispose],
   };
 }
+
+/** What backends say of themselves (contract.md#ms14-settings-of-a-backend). */
+export type FollowedFacts = ReturnType<typeof followFacts>;

@@ -19,14 +19,6 @@ export interface WatchedCall {
   unproven(): void;
 }
 
-export interface Breaker extends Disposable {
-  state(): BreakerState;
-  /** Something else than time shows that the backend may be well: the next call is the probe. No effect unless it is open. */
-  halfOpen(): void;
-  /** Watches a call that is about to be made. Only if the state is `closed` or `half-open`. */
-  watch(): WatchedCall;
-}
-
 /** This many failures in a row open the breaker, however long each of them took. */
 const failuresInARowMax = 5;
 /** A call counts at its first token and at its failure, so a backend whose streams always break off fails at half of its counts. */
@@ -58,7 +50,7 @@ export function createBreaker(deps: {
   onChange?: (state: BreakerState) => void;
   random?: () => number;
   resetMs?: number;
-}): Breaker {
+}) {
   const { probeMs, onChange = () => {}, random = Math.random, resetMs = probeAfterMs } = deps;
   // Not all processes at the same moment.
   const circuit = createCircuit(resetMs * (0.8 + 0.4 * random()), change);
@@ -121,12 +113,16 @@ export function createBreaker(deps: {
   }
 
   return {
-    state: () => (circuit.state() === 'half-open' && isProbing ? 'probing' : circuit.state()),
+    state: (): BreakerState => (circuit.state() === 'half-open' && isProbing ? 'probing' : circuit.state()),
+    /** Something else than time shows that the backend may be well: the next call is the probe. No effect unless it is open. */
     halfOpen: circuit.halfOpen,
-    watch: () => (circuit.state() === 'closed' ? watchClosed() : watchProbe()),
+    /** Watches a call that is about to be made. Only if the state is `closed` or `half-open`. */
+    watch: (): WatchedCall => (circuit.state() === 'closed' ? watchClosed() : watchProbe()),
     [Symbol.dispose]: circuit.shutdown,
   };
 }
+
+export type Breaker = ReturnType<typeof createBreaker>;
 
 /** An opossum circuit. It is replaced when it closes, because it would keep the failures that opened it, and open again at the next one. */
 function createCircuit(resetTimeout: number, onChange: (state: BreakerState) => void) {
@@ -183,31 +179,21 @@ function createCircuit(resetTimeout: number, onChange: (state: BreakerState) => 
   };
 }
 
-/**
- * Tests of a backend that could not be reached, or that failed a test, so that one that is back is called at once
- * (contract.md#q2-breakers).
- */
-export interface Look {
-  /** A call that began then, on the same clock, has failed. */
-  noteFailure(evidence: Evidence, begunAt: number): void;
-  noteFailedTest(): void;
-  /** A request would call the backend. */
-  begin(): void;
-  /** Requests wait for its result. */
-  isTesting(): boolean;
-}
-
 const lookEveryMs = 100;
 /** A later result is none. */
 const lookMsMax = 250;
 
+/**
+ * Tests of a backend that could not be reached, or that failed a test, so that one that is back is called at once
+ * (contract.md#q2-breakers).
+ */
 export function createLook(deps: {
   breaker: Pick<Breaker, 'state' | 'halfOpen'>;
   /** Asks the backend for its health: false if that fails. */
   test: () => Promise<boolean>;
   onEnd: () => void;
   now: () => number;
-}): Look {
+}) {
   const { breaker, test, onEnd, now } = deps;
   let isTesting = false;
   /** When it was last found away, unless a call that began later has failed in another way. */
@@ -227,16 +213,19 @@ export function createLook(deps: {
   }
 
   return {
-    isTesting: () => isTesting,
-    noteFailure(evidence, begunAt) {
+    /** Requests wait for its result. */
+    isTesting: (): boolean => isTesting,
+    /** A call that began then, on the same clock, has failed. */
+    noteFailure(evidence: Evidence, begunAt: number): void {
       if (evidence === 'backend') awaySince = now();
       // A call that began before, and breaks off later, has reached only what is away now.
       else if (awaySince !== undefined && begunAt >= awaySince) awaySince = undefined;
     },
-    noteFailedTest() {
+    noteFailedTest(): void {
       [awaySince, isClaimed] = [now(), false];
     },
-    begin() {
+    /** A request would call the backend. */
+    begin(): void {
       const state = breaker.state();
       if (state === 'closed') isClaimed = false;
       if (state !== 'open' || awaySince === undefined || isTesting || now() - endedAt < lookEveryMs) return;
@@ -244,3 +233,5 @@ export function createLook(deps: {
     },
   };
 }
+
+export type Look = ReturnType<typeof createLook>;

@@ -1,26 +1,5 @@
 import type { Evidence } from '../outcomes/outcome.ts';
 
-/**
- * What speaks against a backend for a model, and against whom it speaks (contract.md#ms3-evidence). `holder`: an account; all devices are
- * one.
- */
-export interface EvidenceLog {
-  /** Notes a failure of this holder's request. True if it counts against the backend. */
-  weigh(evidence: Evidence, holder: string): boolean;
-  /** A health test has failed. */
-  noteFailedTest(): void;
-  /** Whether the backend may be ill only for this holder's requests: asked last, one call at a time. */
-  isSuspect(holder: string): boolean;
-  /** A failure of this holder is probably that of its request. */
-  blame(holder: string): void;
-  /** It was blamed within this time, in milliseconds. */
-  isBlamedWithin(holder: string, ms: number): boolean;
-  /** Holders for whom it is. */
-  suspects(): number;
-  /** A request of this holder was answered. */
-  clear(holder: string): void;
-}
-
 type Failure = { holder: string; at: number; counts: boolean };
 type Suspicion = { until: number; blamedAt: number };
 
@@ -32,7 +11,11 @@ const failuresMax = 200;
 const suspectsMax = 1_000;
 const never = Number.NEGATIVE_INFINITY;
 
-export function createEvidenceLog(now: () => number): EvidenceLog {
+/**
+ * What speaks against a backend for a model, and against whom it speaks (contract.md#ms3-evidence). `holder`: an account; all devices are
+ * one.
+ */
+export function createEvidenceLog(now: () => number) {
   let failures: Failure[] = [];
   let testFailedAt = never;
   const suspicions = new Map<string, Suspicion>();
@@ -52,7 +35,8 @@ export function createEvidenceLog(now: () => number): EvidenceLog {
   }
 
   return {
-    weigh(evidence, holder) {
+    /** Notes a failure of this holder's request. True if it counts against the backend. */
+    weigh(evidence: Evidence, holder: string): boolean {
       // What was not the fault of a request says nothing about another one.
       if (evidence === 'backend' || evidence === 'operator') return true;
       failures = failures.filter(({ at }) => now() - at < windowMs).slice(1 - failuresMax);
@@ -67,22 +51,30 @@ export function createEvidenceLog(now: () => number): EvidenceLog {
       }
       return failure.counts;
     },
-    noteFailedTest() {
+    /** A health test has failed. */
+    noteFailedTest(): void {
       testFailedAt = now();
     },
-    isSuspect(holder) {
+    /** Whether the backend may be ill only for this holder's requests: asked last, one call at a time. */
+    isSuspect(holder: string): boolean {
       const suspicion = suspicions.get(holder);
       if (suspicion === undefined) return false;
       if (suspicion.until > now()) return true;
       suspicions.delete(holder);
       return false;
     },
-    blame(holder) {
+    /** A failure of this holder is probably that of its request. */
+    blame(holder: string): void {
       const suspicion = suspicions.get(holder);
       if (suspicion !== undefined) suspicion.blamedAt = now();
     },
-    isBlamedWithin: (holder, ms) => (suspicions.get(holder)?.blamedAt ?? never) > now() - ms,
-    suspects: () => [...suspicions.values()].filter(({ until }) => until > now()).length,
-    clear: (holder) => void suspicions.delete(holder),
+    /** It was blamed within this time, in milliseconds. */
+    isBlamedWithin: (holder: string, ms: number): boolean => (suspicions.get(holder)?.blamedAt ?? never) > now() - ms,
+    /** Holders for whom it is. */
+    suspects: (): number => [...suspicions.values()].filter(({ until }) => until > now()).length,
+    /** A request of this holder was answered. */
+    clear: (holder: string): void => void suspicions.delete(holder),
   };
 }
+
+export type EvidenceLog = ReturnType<typeof createEvidenceLog>;

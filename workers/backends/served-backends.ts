@@ -9,23 +9,11 @@ export type SeenHealth = BreakerStatus & { firstTokenMs: number | undefined; sus
 /** The breaker of a backend for a model. */
 export type BreakerStatus = { model: string; backend: string; breaker: Exclude<BreakerState, 'probing'> };
 
-/** The health of each backend, for each model of this process's pools. */
-export interface ServedBackends extends Disposable {
-  /** In the order of the plan file. */
-  ofModel(model: string): ReadonlyMap<string, BackendHealth>;
-  /** A request is to be sent: of those that were away, some may be back. */
-  lookAgain(model: string): void;
-  names(): ReadonlySet<string>;
-  breakerStatuses(): BreakerStatus[];
-  seenHealth(): SeenHealth[];
-  /** Takes over the current plan file. A backend of a model keeps its health while its address stays the same. */
-  follow(): void;
-}
-
 type ServedBackend = { url: string; health: BackendHealth };
 
 const none: ReadonlyMap<string, BackendHealth> = new Map();
 
+/** The health of each backend, for each model of this process's pools. */
 export function createServedBackends(deps: {
   currentPlanFile: () => Pick<PlanFile, 'models' | 'backends' | 'timeouts'>;
   pools: () => readonly string[];
@@ -36,7 +24,7 @@ export function createServedBackends(deps: {
   onLooked: () => void;
   random: () => number;
   now: () => number;
-}): ServedBackends {
+}) {
   const { currentPlanFile, pools, onBreaker, test, onLooked, random, now } = deps;
   const probeMs = () => currentPlanFile().timeouts.firstTokenMs;
   let served = new Map<string, Map<string, ServedBackend>>();
@@ -44,6 +32,7 @@ export function createServedBackends(deps: {
   let names = new Set<string>();
   follow();
 
+  /** Takes over the current plan file. A backend of a model keeps its health while its address stays the same. */
   function follow(): void {
     const { models, backends } = currentPlanFile();
     const [earlier, ownPools] = [served, pools()];
@@ -74,16 +63,18 @@ export function createServedBackends(deps: {
   }
 
   return {
-    ofModel: (model) => healths.get(model) ?? none,
-    lookAgain(model) {
+    /** In the order of the plan file. */
+    ofModel: (model: string): ReadonlyMap<string, BackendHealth> => healths.get(model) ?? none,
+    /** A request is to be sent: of those that were away, some may be back. */
+    lookAgain(model: string): void {
       for (const health of healths.get(model)?.values() ?? []) health.lookAgain();
     },
-    names: () => names,
-    breakerStatuses: () =>
+    names: (): ReadonlySet<string> => names,
+    breakerStatuses: (): BreakerStatus[] =>
       [...healths].flatMap(([model, backends]) =>
         [...backends].map(([backend, health]) => ({ model, backend, breaker: shown(health.breaker()) })),
       ),
-    seenHealth: () =>
+    seenHealth: (): SeenHealth[] =>
       [...healths].flatMap(([model, backends]) =>
         [...backends].map(([backend, health]) => ({
           ...{ model, backend, breaker: shown(health.breaker()) },
@@ -96,6 +87,8 @@ export function createServedBackends(deps: {
     },
   };
 }
+
+export type ServedBackends = ReturnType<typeof createServedBackends>;
 
 function healthsOf(served: ReadonlyMap<string, ServedBackend>): ReadonlyMap<string, BackendHealth> {
   return new Map([...served].map(([name, { health }]) => [name, health]));

@@ -32,32 +32,20 @@ export type BackendCall = {
   isBusy(withinMs: number): boolean;
 };
 
-/** Both fail with `BackendError`, or with the reader's error. When `signal` is aborted, the call and its connection end at once. */
-export interface CallBackend {
-  /** Returns the whole answer, as this body keeps it. After its headers, a pause may last at most `idle_ms`. */
-  whole<Whole>(call: BackendCall, body: WholeBody<Whole>): Promise<Whole>;
-  /**
-   * Passes the data of each event to the reader. Until the answer proper has begun, no pause may be longer than `first_token_ms`, and from
-   * then on none longer than `idle_ms` (contract.md#q5-time-limits). An error of the reader fails the call unchanged. A backend may answer
-   * with one JSON instead: then the reader gets its text, and no event. Which it is shows in its first byte, whatever its media type
-   * (contract.md#ms10-media-types).
-   */
-  stream(call: BackendCall, reader: StreamReader): Promise<StreamEnd>;
-}
-
 /**
  * `isWhole`: a whole answer was asked for, which comes when it is complete: it has no limit for its first token. `hasText`: whether the
  * event that was taken last has text.
  */
 export type StreamReader = EventReader & { isWhole: boolean; hasText(): boolean; takeWhole(text: string): void };
 
+/** Both fail with `BackendError`, or with the reader's error. When `signal` is aborted, the call and its connection end at once. */
 export function createCallBackend({
   agents,
   timeouts,
 }: {
   agents: { of(backend: Backend): Pick<Dispatcher, 'dispatch'> };
   timeouts: () => Pick<Timeouts, 'firstTokenMs' | 'idleMs'>;
-}): CallBackend {
+}) {
   function given(call: BackendCall, accept: string) {
     return { dispatcher: agents.of(call.backend), signal: call.signal, request: requestOf(call, accept) };
   }
@@ -77,7 +65,8 @@ export function createCallBackend({
   }
 
   return {
-    whole: <Whole>(call: BackendCall, body: WholeBody<Whole>) =>
+    /** Returns the whole answer, as this body keeps it. After its headers, a pause may last at most `idle_ms`. */
+    whole: <Whole>(call: BackendCall, body: WholeBody<Whole>): Promise<Whole> =>
       exchange<Whole>({
         ...given(call, 'application/json'),
         onOpen: (answer) => call.room.readFrom(answer.source),
@@ -85,7 +74,13 @@ export function createCallBackend({
           refusalOf(call, head, answer) ??
           readWhole(answer, { ...wholeOptions(call, answer), body, onWhole: answer.succeed }),
       }),
-    stream(call, reader) {
+    /**
+     * Passes the data of each event to the reader. Until the answer proper has begun, no pause may be longer than `first_token_ms`, and
+     * from then on none longer than `idle_ms` (contract.md#q5-time-limits). An error of the reader fails the call unchanged. A backend may
+     * answer with one JSON instead: then the reader gets its text, and no event. Which it is shows in its first byte, whatever its media
+     * type (contract.md#ms10-media-types).
+     */
+    stream(call: BackendCall, reader: StreamReader): Promise<StreamEnd> {
       return exchange<StreamEnd>({
         ...given(call, 'text/event-stream'),
         onOpen(answer) {
@@ -125,6 +120,8 @@ export function createCallBackend({
     return { room, onBytes: () => expectBytes(answer) };
   }
 }
+
+export type CallBackend = ReturnType<typeof createCallBackend>;
 
 function requestOf(call: BackendCall, accept: string): Dispatcher.DispatchOptions {
   const { backend, path, apiKey, requestId, trace, body } = call;

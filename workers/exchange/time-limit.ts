@@ -1,18 +1,5 @@
-/** A time limit that is set again and again. */
-export interface TimeLimit extends Disposable {
-  /** Sets a new time limit in milliseconds and its callback. It replaces the previous one. */
-  expectWithin(ms: number, onLate: () => void): void;
-  /** Removes the time limit until the next one is set. */
-  relax(): void;
-  /** Time does not count until `resume`. */
-  suspend(): void;
-  resume(): void;
-  /** Milliseconds for which it was suspended. */
-  suspendedMs(): number;
-}
-
 /** Setting a limit is cheap, because it happens with every event: one timer checks the limit when it may be over. */
-export function createTimeLimit(now = () => performance.now()): TimeLimit {
+export function createTimeLimit(now = () => performance.now()) {
   let due = Number.POSITIVE_INFINITY;
   let late = () => {};
   let timer: NodeJS.Timeout | undefined;
@@ -38,30 +25,37 @@ export function createTimeLimit(now = () => performance.now()): TimeLimit {
   }
 
   return {
-    expectWithin(ms, onLate) {
+    /** Sets a new time limit in milliseconds and its callback. It replaces the previous one. */
+    expectWithin(ms: number, onLate: () => void): void {
       due = clock() + ms;
       late = onLate;
       // A timer that is set for an earlier time checks again then.
       if (due < checksAt) setTimer();
     },
-    relax() {
+    /** Removes the time limit until the next one is set. */
+    relax(): void {
       due = Number.POSITIVE_INFINITY;
     },
-    suspend() {
+    /** Time does not count until `resume`. */
+    suspend(): void {
       suspendedAt ??= now();
       clearTimeout(timer);
       checksAt = Number.POSITIVE_INFINITY;
     },
-    resume() {
+    resume(): void {
       if (suspendedAt === undefined) return;
       suspended += now() - suspendedAt;
       suspendedAt = undefined;
       setTimer();
     },
-    suspendedMs: () => suspended,
+    /** Milliseconds for which it was suspended. */
+    suspendedMs: (): number => suspended,
     [Symbol.dispose]() {
       due = Number.POSITIVE_INFINITY;
       setTimer();
     },
   };
 }
+
+/** A time limit that is set again and again. */
+export type TimeLimit = ReturnType<typeof createTimeLimit>;

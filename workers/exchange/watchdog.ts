@@ -1,14 +1,7 @@
 import { createTimeLimit } from './time-limit.ts';
 
 /** A signal that is aborted with the reason of the first of `parents` that is aborted, or when the time limit is over. */
-export interface Watchdog extends Disposable {
-  signal: AbortSignal;
-  /** Sets a new time limit in milliseconds, and the reason to abort with. It replaces the previous one. */
-  expectWithin(ms: number, reason: () => unknown): void;
-  abort(reason: unknown): void;
-}
-
-export function createWatchdog(parents: readonly AbortSignal[], now = () => performance.now()): Watchdog {
+export function createWatchdog(parents: readonly AbortSignal[], now = () => performance.now()) {
   const controller = new AbortController();
   const timeLimit = createTimeLimit(now);
   const abort = (reason: unknown) => controller.abort(reason);
@@ -19,7 +12,8 @@ export function createWatchdog(parents: readonly AbortSignal[], now = () => perf
 
   return {
     signal: controller.signal,
-    expectWithin: (ms, reason) => timeLimit.expectWithin(ms, () => abort(reason())),
+    /** Sets a new time limit in milliseconds, and the reason to abort with. It replaces the previous one. */
+    expectWithin: (ms: number, reason: () => unknown): void => timeLimit.expectWithin(ms, () => abort(reason())),
     abort,
     [Symbol.dispose]() {
       timeLimit[Symbol.dispose]();
@@ -27,3 +21,5 @@ export function createWatchdog(parents: readonly AbortSignal[], now = () => perf
     },
   };
 }
+
+export type Watchdog = ReturnType<typeof createWatchdog>;

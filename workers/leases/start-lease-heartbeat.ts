@@ -9,14 +9,6 @@ import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';
 const leasedSchema = z.object({ account: z.string(), requestId: z.string() });
 type LeasedRequest = z.infer<typeof leasedSchema>;
 
-/** Renews the leases of requests while this worker runs them. */
-export interface LeaseHeartbeat extends Disposable {
-  /** Renews a lease that has just started, until the returned function is called. */
-  hold(request: LeasedRequest): () => void;
-  /** Extends the leases of jobs that go back to their queue, where each may wait as long as a new one. Never fails. */
-  extendRequeued(jobs: readonly unknown[]): Promise<void>;
-}
-
 /** Renews all leases together, with one call for each partition. If Redis is unavailable, they are renewed when it is back. */
 export function startLeaseHeartbeat({
   renewLeases,
@@ -28,7 +20,7 @@ export function startLeaseHeartbeat({
   queueMs: () => number;
   log: Log;
   everyMs?: number;
-}): LeaseHeartbeat {
+}) {
   const held = new Set<LeasedRequest>();
   const renewing = repeatWhile({
     everyMs,
@@ -38,13 +30,15 @@ export function startLeaseHeartbeat({
   });
 
   return {
-    hold({ account, requestId }) {
+    /** Renews a lease that has just started, until the returned function is called. */
+    hold({ account, requestId }: LeasedRequest): () => void {
       const lease = { account, requestId };
       held.add(lease);
       renewing.begin();
       return () => held.delete(lease);
     },
-    async extendRequeued(jobs) {
+    /** Extends the leases of jobs that go back to their queue, where each may wait as long as a new one. Never fails. */
+    async extendRequeued(jobs: readonly unknown[]): Promise<void> {
       const requests = jobs.flatMap((job) => leasedSchema.safeParse(job).data ?? []);
       await renewLeases(requests, queueMs() + leaseLifeMs).catch((error: unknown) =>
         log.warn({ err: error }, 'leases of requests that go back to their queue were not renewed'),
@@ -53,6 +47,9 @@ export function startLeaseHeartbeat({
     [Symbol.dispose]: renewing[Symbol.dispose],
   };
 }
+
+/** Renews the leases of requests while this worker runs them. */
+export type LeaseHeartbeat = ReturnType<typeof startLeaseHeartbeat>;
 
 const script = loadLua(new URL('./renew-leases.lua', import.meta.url), {
   keys: '...leaseEndsKeys',

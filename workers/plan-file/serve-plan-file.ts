@@ -6,16 +6,6 @@ import { queueMsMax } from '../../shared/plan-file/queue-times.ts';
 import type { Log } from '../../shared/process/log.ts';
 import { withRetiredModels } from './with-retired-models.ts';
 
-/** Decides which models a worker serves while the plan file changes. */
-export interface ServedPlanFile {
-  /** The pools of this worker: those of its settings, or all pools of the plan file. */
-  pools(): readonly string[];
-  /** The file has changed. */
-  read(next: ParsedPlanFile | undefined): void;
-  /** These processes are alive. */
-  noted(processes: readonly FleetProcess[]): void;
-}
-
 /**
  * A request keeps its plan file from its beginning. Its body may take this long to arrive before it is queued (`ingress/run-ingress.ts`).
  */
@@ -32,7 +22,7 @@ export function createServedPlanFile(deps: {
   log: Log;
   /** Milliseconds of a monotonic clock. */
   now?: () => number;
-}): ServedPlanFile {
+}) {
   const { planFile, log, now = () => performance.now() } = deps;
   const poolsIn = (file: PlanFile) => deps.pools ?? poolsOf(file);
   let latest: ParsedPlanFile = { planFile: planFile.current(), generation: planFile.generation() };
@@ -56,11 +46,14 @@ export function createServedPlanFile(deps: {
   }
 
   return {
-    pools: () => poolsIn(planFile.current()),
-    read(next) {
+    /** The pools of this worker: those of its settings, or all pools of the plan file. */
+    pools: (): readonly string[] => poolsIn(planFile.current()),
+    /** The file has changed. */
+    read(next: ParsedPlanFile | undefined): void {
       if (next !== undefined && next.generation !== latest.generation) serve(next);
     },
-    noted(processes) {
+    /** These processes are alive. */
+    noted(processes: readonly FleetProcess[]): void {
       if (planFile.current() === latest.planFile) return;
       const ingresses = processes.filter(({ kind }) => kind === 'ingress');
       const haveSwitched = ingresses.every(({ generation }) => generation === latest.generation);
@@ -72,3 +65,6 @@ export function createServedPlanFile(deps: {
     },
   };
 }
+
+/** Decides which models a worker serves while the plan file changes. */
+export type ServedPlanFile = ReturnType<typeof createServedPlanFile>;

@@ -1,11 +1,3 @@
-/** The payloads of the jobs in progress in this process. */
-export interface HeldPayloads {
-  /** Counts a payload until it is disposed of. */
-  hold(bytes: number): Disposable;
-  /** How many more jobs may be taken now; 0 if there is no room. */
-  furtherJobs(): number;
-}
-
 /** A worker needs 512 MiB of memory in total, and holds more than one copy of a payload while it is read and sent. */
 const defaultBytesMax = 134_217_728;
 
@@ -19,10 +11,11 @@ export function createHeldPayloads({
 }: {
   bodyBytesMax: number;
   bytesMax?: number;
-}): HeldPayloads {
+}) {
   let held = 0;
   return {
-    hold(bytes) {
+    /** Counts a payload until it is disposed of. */
+    hold(bytes: number): Disposable {
       held += bytes;
       return {
         [Symbol.dispose]() {
@@ -30,6 +23,10 @@ export function createHeldPayloads({
         },
       };
     },
-    furtherJobs: () => (held >= bytesMax ? 0 : Math.max(1, Math.floor((bytesMax - held) / bodyBytesMax))),
+    /** How many more jobs may be taken now; 0 if there is no room. */
+    furtherJobs: (): number => (held >= bytesMax ? 0 : Math.max(1, Math.floor((bytesMax - held) / bodyBytesMax))),
   };
 }
+
+/** The payloads of the jobs in progress in this process. */
+export type HeldPayloads = ReturnType<typeof createHeldPayloads>;

@@ -12,20 +12,12 @@ export interface HeldLock {
 }
 
 /** The locks of the jobs of one queue that are in progress in this worker (contract.md#o10-job-locks). */
-export interface JobLocks extends Disposable {
-  hold(id: string, token: string): HeldLock;
-  /** Aborts one job, if this worker has it. */
-  cancel(id: string, reason: StopReason): void;
-  cancelAll(reason: StopReason): void;
-  count(): number;
-}
-
 export function createJobLocks(deps: {
   /** Extends the locks of these jobs by their tokens. Returns the ids of those that could not be extended. */
   extend: (ids: string[], tokens: string[]) => Promise<string[]>;
   queue: string;
   log: Pick<Log, 'warn' | 'debug'>;
-}): JobLocks {
+}) {
   const { extend, queue, log } = deps;
   const held = new Map<string, { token: string; stop: AbortController }>();
 
@@ -40,6 +32,7 @@ export function createJobLocks(deps: {
     for (const id of lost) cancel(id, 'lock lost');
   }
 
+  /** Aborts one job, if this worker has it. */
   function cancel(id: string, reason: StopReason): void {
     held.get(id)?.stop.abort(reason);
   }
@@ -52,7 +45,7 @@ export function createJobLocks(deps: {
   });
 
   return {
-    hold(id, token) {
+    hold(id: string, token: string): HeldLock {
       const stop = new AbortController();
       held.set(id, { token, stop });
       renewing.begin();
@@ -65,10 +58,12 @@ export function createJobLocks(deps: {
       };
     },
     cancel,
-    cancelAll(reason) {
+    cancelAll(reason: StopReason): void {
       for (const { stop } of held.values()) stop.abort(reason);
     },
-    count: () => held.size,
+    count: (): number => held.size,
     [Symbol.dispose]: renewing[Symbol.dispose],
   };
 }
+
+export type JobLocks = ReturnType<typeof createJobLocks>;

@@ -1,16 +1,6 @@
 import type { Lane } from '../../shared/lane.ts';
 import { createBusyLoop } from '../../shared/turns/busy-loop.ts';
 
-/** While clients use this worker, lines of batches take only a part of its time (contract.md#v3-rests). */
-export interface LinePace {
-  /** Whether a line may be taken from its queue. Not while clients use this worker, it is busy, and it took a line less than 250 ms ago. */
-  isDue(): boolean;
-  /** A job of this lane is being taken. */
-  noteTaking(lane: Lane): void;
-  /** A line of this account wants to begin. */
-  begin(account: string): LineTurn;
-}
-
 /** Until it is disposed of, a line counts as if its answer had as many bytes as the last one of its account. */
 export interface LineTurn extends Disposable {
   /** If more than 0, the line may not begin: answers of earlier lines of its account come first. In milliseconds. */
@@ -35,7 +25,8 @@ const accountsKeptMax = 1_000;
 /** Of an account. `restsUntil`: when its answers are paid. `turnsUntil`: when the last line that pauses comes back. */
 type Rest = { restsUntil: number; turnsUntil: number; answerBytes: number; running: number };
 
-export function createLinePace({ now = () => performance.now(), isBusy = createBusyLoop(busyFrom) } = {}): LinePace {
+/** While clients use this worker, lines of batches take only a part of its time (contract.md#v3-rests). */
+export function createLinePace({ now = () => performance.now(), isBusy = createBusyLoop(busyFrom) } = {}) {
   const rests = new Map<string, Rest>();
   let clientAt = Number.NEGATIVE_INFINITY;
   let lineAt = Number.NEGATIVE_INFINITY;
@@ -56,15 +47,20 @@ export function createLinePace({ now = () => performance.now(), isBusy = createB
   }
 
   return {
-    isDue() {
+    /**
+     * Whether a line may be taken from its queue. Not while clients use this worker, it is busy, and it took a line less than 250 ms ago.
+     */
+    isDue(): boolean {
       const busy = isBusy();
       return !busy || !isUsed() || now() - lineAt >= busyPaceMs;
     },
-    noteTaking(lane) {
+    /** A job of this lane is being taken. */
+    noteTaking(lane: Lane): void {
       if (lane === 'interactive') clientAt = now();
       else lineAt = now();
     },
-    begin(account) {
+    /** A line of this account wants to begin. */
+    begin(account: string): LineTurn {
       const rest = restOf(account);
       if (!isUsed()) rest.restsUntil = 0;
       else if (rest.restsUntil - now() > aheadMs) return pause(rest);
@@ -86,3 +82,5 @@ export function createLinePace({ now = () => performance.now(), isBusy = createB
     },
   };
 }
+
+export type LinePace = ReturnType<typeof createLinePace>;

@@ -33,26 +33,14 @@ function createQueueState(queue: DispatchedQueue): QueueState {
   return { ...queue, isEmpty: false, taking: 0, latest: undefined, jobs: 0, found: 0, isMarked: false };
 }
 
-/** The queues of a dispatcher, which come and go with the plan file. */
-export interface QueueStates {
-  /** Those from which jobs are taken. */
-  taken(): readonly QueueState[];
-  ofOwner(owner: string): readonly QueueState[];
-  withMarker(marker: string): QueueState | undefined;
-  /** Also those that have gone, until their last job has ended. */
-  withJobs(): readonly QueueState[];
-  replace(queues: readonly DispatchedQueue[]): void;
-  /** A taking or a job has ended. */
-  noteEnd(): void;
-}
-
 /** `onGone` is called with each queue that has gone, once its last job has ended. */
-export function createQueueStates(onGone: (queue: DispatchedQueue) => void): QueueStates {
+export function createQueueStates(onGone: (queue: DispatchedQueue) => void) {
   let taken: QueueState[] = [];
   let byOwner = new Map<string, QueueState[]>();
   let byMarker = new Map<string, QueueState>();
   const leaving = new Set<QueueState>();
 
+  /** A taking or a job has ended. */
   function noteEnd(): void {
     for (const state of leaving) {
       if (state.taking + state.jobs > 0) continue;
@@ -62,11 +50,13 @@ export function createQueueStates(onGone: (queue: DispatchedQueue) => void): Que
   }
 
   return {
-    taken: () => taken,
-    ofOwner: (owner) => byOwner.get(owner) ?? [],
-    withMarker: (marker) => byMarker.get(marker),
-    withJobs: () => [...taken, ...leaving],
-    replace(queues) {
+    /** Those from which jobs are taken. */
+    taken: (): readonly QueueState[] => taken,
+    ofOwner: (owner: string): readonly QueueState[] => byOwner.get(owner) ?? [],
+    withMarker: (marker: string): QueueState | undefined => byMarker.get(marker),
+    /** Also those that have gone, until their last job has ended. */
+    withJobs: (): readonly QueueState[] => [...taken, ...leaving],
+    replace(queues: readonly DispatchedQueue[]): void {
       const known = new Map(taken.map((state) => [state.worker, state]));
       taken = queues.map((queue) => known.get(queue.worker) ?? createQueueState(queue));
       byOwner = Map.groupBy(taken, ({ owner }) => owner);
@@ -78,3 +68,6 @@ export function createQueueStates(onGone: (queue: DispatchedQueue) => void): Que
     noteEnd,
   };
 }
+
+/** The queues of a dispatcher, which come and go with the plan file. */
+export type QueueStates = ReturnType<typeof createQueueStates>;

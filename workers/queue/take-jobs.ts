@@ -4,18 +4,11 @@ import type { JobRoom } from './job-room.ts';
 import type { LaneWorker, LockedJob } from './lane-worker.ts';
 import type { QueueState } from './queue-state.ts';
 
-/** Takes jobs from queues and runs them. */
-export interface JobTaker {
-  /** Takes a job of this queue, if there may be one and there is room for it. False if not. */
-  begin(state: QueueState): boolean;
-  /** Resolves when all takings and jobs have ended. */
-  finished(): Promise<void>;
-}
-
 /** A queue with many jobs is emptied by this many takings at once. */
 const takingsAtOnceMax = 16;
 const failedPauseMs = 1_000;
 
+/** Takes jobs from queues and runs them. */
 export function createJobTaker(deps: {
   room: JobRoom;
   /** A taking or a job has ended. */
@@ -23,7 +16,7 @@ export function createJobTaker(deps: {
   /** No job was found. The next delayed one is due at this time (milliseconds since 1970); 0: there is none. */
   onNone: (state: QueueState, nextAt: number) => void;
   log: Log;
-}): JobTaker {
+}) {
   const { room, onEnd, onNone, log } = deps;
   const inProgress = new Set<Promise<void>>();
 
@@ -66,7 +59,8 @@ export function createJobTaker(deps: {
   }
 
   return {
-    begin(state) {
+    /** Takes a job of this queue, if there may be one and there is room for it. False if not. */
+    begin(state: QueueState): boolean {
       if (state.isEmpty || state.taking >= takingsMaxOf(state)) return false;
       if (!room.has(state) || !room.isDue(state)) return false;
       const reserved = state.reserve();
@@ -74,11 +68,14 @@ export function createJobTaker(deps: {
       state.latest = track(take(state, reserved));
       return true;
     },
-    async finished() {
+    /** Resolves when all takings and jobs have ended. */
+    async finished(): Promise<void> {
       while (inProgress.size > 0) await Promise.all(inProgress);
     },
   };
 }
+
+export type JobTaker = ReturnType<typeof createJobTaker>;
 
 /** More takings at once, the more jobs in a row were found: takings after the last job find nothing. */
 function takingsMaxOf({ found }: QueueState): number {

@@ -14,22 +14,19 @@ export function textOfBody(body: AnswerBody): string {
 }
 
 /** Learns from the ingresses what clients have taken of the answers that are sent in pieces. */
-export interface PieceReaders {
-  /** Calls `onTaken` with the bytes of this request that were taken so far. The returned function ends that. */
-  follow(request: string, onTaken: (bytes: number) => void): () => void;
-  report(taken: TakenPieces): void;
-}
-
-export function createPieceReaders(): PieceReaders {
+export function createPieceReaders() {
   const readers = new Map<string, (bytes: number) => void>();
   return {
-    follow(request, onTaken) {
+    /** Calls `onTaken` with the bytes of this request that were taken so far. The returned function ends that. */
+    follow(request: string, onTaken: (bytes: number) => void): () => void {
       readers.set(request, onTaken);
       return () => readers.delete(request);
     },
-    report: ({ request, bytes }) => readers.get(request)?.(bytes),
+    report: ({ request, bytes }: TakenPieces): void => readers.get(request)?.(bytes),
   };
 }
+
+export type PieceReaders = ReturnType<typeof createPieceReaders>;
 
 /** What a run sends pieces with. `signal`: its client is gone, or its time is over. */
 export type PieceOptions = {

@@ -4,21 +4,6 @@ import { reasonOf, serversIn } from '../../../shared/start-error.ts';
 import { fetchIssuerKeys, type KeySet, type PublishedKeys } from './fetch-issuer-keys.ts';
 import { createPacedFetches, type FetchResult } from './paced-fetches.ts';
 
-export interface IssuerKeys extends Disposable {
-  /**
-   * Returns the result of `attempt` with the keys of the issuer; `attempt` returns `undefined` for a token that none of them signed. Tries
-   * the known keys first, then waits up to two seconds for newer ones. `undefined` is certain: a fetch that began after this call returned
-   * no such key. Throws if the issuer did not answer in time, because then the result is unknown.
-   */
-  consult<Found>(attempt: (keys: KeySet) => Promise<Found | undefined>): Promise<Found | undefined>;
-  /** Checks that a fetch of the keys succeeds now, or did within the last second; throws its failure otherwise. */
-  check(): Promise<void>;
-  /** Time since the start of the last successful fetch; `undefined` before the first one. */
-  ageMs(): number | undefined;
-  /** The origins of the issuer's endpoints, by the last successful fetch; empty before the first one. */
-  endpointOrigins(): readonly string[];
-}
-
 const waitMsMax = 2_000;
 /** An issuer that has not answered for a day may have withdrawn any of its keys since. */
 const trustedMs = 86_400_000;
@@ -40,7 +25,7 @@ export function createIssuerKeys(deps: {
   fetchKeys?: (issuer: string, signal: AbortSignal) => Promise<PublishedKeys>;
   clock?: Clock;
   random?: () => number;
-}): IssuerKeys {
+}) {
   const { issuer, log, fetchKeys = fetchIssuerKeys, clock = systemClock, random = Math.random } = deps;
   let known: (PublishedKeys & { asOf: number }) | undefined;
   const report = logChanges(log, issuer);
@@ -58,9 +43,16 @@ export function createIssuerKeys(deps: {
   const fetches = createPacedFetches({ ...pace, fetch, onFetched, clock, random });
 
   return {
+    /** Time since the start of the last successful fetch; `undefined` before the first one. */
     ageMs,
-    endpointOrigins: () => known?.endpointOrigins ?? [],
-    async consult(attempt) {
+    /** The origins of the issuer's endpoints, by the last successful fetch; empty before the first one. */
+    endpointOrigins: (): readonly string[] => known?.endpointOrigins ?? [],
+    /**
+     * Returns the result of `attempt` with the keys of the issuer; `attempt` returns `undefined` for a token that none of them signed.
+     * Tries the known keys first, then waits up to two seconds for newer ones. `undefined` is certain: a fetch that began after this call
+     * returned no such key. Throws if the issuer did not answer in time, because then the result is unknown.
+     */
+    async consult<Found>(attempt: (keys: KeySet) => Promise<Found | undefined>): Promise<Found | undefined> {
       const cameAt = clock.now();
       // At most three rounds: for the known keys, for a fetch that began before this call, and for the one after it.
       for (;;) {
@@ -75,13 +67,16 @@ export function createIssuerKeys(deps: {
         }
       }
     },
-    async check() {
+    /** Checks that a fetch of the keys succeeds now, or did within the last second; throws its failure otherwise. */
+    async check(): Promise<void> {
       const fetched = await fetches.recent();
       if (!fetched.ok) throw fetched.failure;
     },
     [Symbol.dispose]: () => fetches[Symbol.dispose](),
   };
 }
+
+export type IssuerKeys = ReturnType<typeof createIssuerKeys>;
 
 /** `undefined` if the deadline passes first. */
 async function before<Value>(deadline: number, work: Promise<Value>, clock: Clock): Promise<Value | undefined> {

@@ -2,19 +2,10 @@ import { element } from './elements.ts';
 import { excerptOf } from './excerpt.ts';
 import type { Hit } from './search-index.ts';
 
-/** The list below the search field, with one selected result. */
-export type SearchResults = {
-  list: HTMLElement;
-  show(found: readonly Hit[]): void;
-  /** Selects the next result, or the previous one for -1. */
-  move(step: 1 | -1): void;
-  /** The selected result, if there is one. */
-  selected(): Hit | undefined;
-};
-
 type Deps = { onSelect: (option: HTMLElement | undefined) => void; onOpen: (found: Hit, event: MouseEvent) => void };
 
-export function createSearchResults({ onSelect, onOpen }: Deps): SearchResults {
+/** The list below the search field, with one selected result. */
+export function createSearchResults({ onSelect, onOpen }: Deps) {
   // Its options are chosen from the field; without the attribute, browsers would make it a stop because it can be scrolled.
   const list = element('ul', { role: 'listbox', id: 'search-results', 'aria-label': 'Results', tabindex: '-1' });
   let shown: readonly Hit[] = [];
@@ -32,7 +23,7 @@ export function createSearchResults({ onSelect, onOpen }: Deps): SearchResults {
 
   return {
     list,
-    show(found) {
+    show(found: readonly Hit[]): void {
       shown = found;
       list.replaceChildren(
         ...found.map((one, index) => {
@@ -43,12 +34,16 @@ export function createSearchResults({ onSelect, onOpen }: Deps): SearchResults {
       );
       select(found.length > 0 ? 0 : -1);
     },
-    move(step) {
+    /** Selects the next result, or the previous one for -1. */
+    move(step: 1 | -1): void {
       if (shown.length > 0) select((at + step + shown.length) % shown.length);
     },
-    selected: () => shown[at],
+    /** The selected result, if there is one. */
+    selected: (): Hit | undefined => shown[at],
   };
 }
+
+export type SearchResults = ReturnType<typeof createSearchResults>;
 
 function optionOf({ page, title, text, terms }: Hit, index: number): HTMLElement {
   const pieces = (of: string) =>

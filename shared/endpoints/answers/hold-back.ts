@@ -1,16 +1,11 @@
 import { BackendError } from './backend-error.ts';
 
 /** The beginning of a stream, which is held back until the answer proper has begun: until then another backend can take over. */
-export interface HoldBack {
-  /** Takes what an event gives. Returns what may be sent. Fails with `unreadable` if too much is held. */
-  release(ready: string): string;
-  held(): string;
-}
-
-export function createHoldBack(begun: () => boolean, charactersMax: number): HoldBack {
+export function createHoldBack(begun: () => boolean, charactersMax: number) {
   let held = '';
   return {
-    release(ready) {
+    /** Takes what an event gives. Returns what may be sent. Fails with `unreadable` if too much is held. */
+    release(ready: string): string {
       const all = held + ready;
       held = begun() ? '' : all;
       if (held.length > charactersMax) {
@@ -18,6 +13,8 @@ export function createHoldBack(begun: () => boolean, charactersMax: number): Hol
       }
       return begun() ? all : '';
     },
-    held: () => held,
+    held: (): string => held,
   };
 }
+
+export type HoldBack = ReturnType<typeof createHoldBack>;

@@ -3,18 +3,11 @@ import { type MergedDeltas, mergeDeltas } from '../choices/merge-deltas.ts';
 import { createNumberedCalls } from '../choices/number-tool-calls.ts';
 import type { SizeBudget } from '../definition/answer-format.ts';
 
-/** The tool calls of a message, joined from their parts. */
-export interface MergedToolCalls {
-  /** Fails with `BackendError` if there are too many calls. */
-  add(parts: readonly unknown[], size: number): void;
-  /** In the order of their beginnings, without numbers. Empty if there is no call. */
-  toList(): Record<string, unknown>[];
-}
-
 type Part = Readonly<Record<string, unknown>>;
 type Call = { fields: MergedDeltas; nested: Map<string, MergedDeltas> };
 
-export function mergeToolCalls(budget: SizeBudget): MergedToolCalls {
+/** The tool calls of a message, joined from their parts. */
+export function mergeToolCalls(budget: SizeBudget) {
   const calls: Call[] = [];
   // An id that is missing is added when the answer is presented.
   const numbered = createNumberedCalls(() => '', budget);
@@ -39,12 +32,16 @@ export function mergeToolCalls(budget: SizeBudget): MergedToolCalls {
   }
 
   return {
-    add(parts, size) {
+    /** Fails with `BackendError` if there are too many calls. */
+    add(parts: readonly unknown[], size: number): void {
       for (const part of numbered.number(parts)) if (isObject(part)) addPart(part, size);
     },
-    toList: () => calls.map(toCall),
+    /** In the order of their beginnings, without numbers. Empty if there is no call. */
+    toList: (): Record<string, unknown>[] => calls.map(toCall),
   };
 }
+
+export type MergedToolCalls = ReturnType<typeof mergeToolCalls>;
 
 /** Adds the fields of a called function to `fields`. Its name is never split, but its arguments are. */
 export function extendFunction(fields: MergedDeltas, delta: Part, size: number): void {

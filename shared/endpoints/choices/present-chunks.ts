@@ -9,18 +9,7 @@ import { type ChoicesKind, completeChunk } from './required-properties.ts';
 type Choice = Chunk['choices'][number];
 
 /** Writes the chunks of one stream for its client. */
-export interface ChunkPresenter {
-  /** Takes the next chunk. Returns it with its calls of tools as OpenAI publishes them: the chunk itself if nothing changes. */
-  take(chunk: Chunk): Chunk;
-  /** The JSON for the client, on one line: the data as it came, unless something in it has to be replaced. `given` was parsed from it. */
-  present(data: string, given: Chunk, chunk: Chunk): string;
-  /** A chunk of ours, with the head of an earlier one. */
-  own(earlier: Chunk | undefined, choices: readonly object[]): Readonly<Record<string, unknown>>;
-  /** The backend's id of the answer. */
-  id(): string | undefined;
-}
-
-export function createChunkPresenter(kind: ChoicesKind, options: StreamOptions): ChunkPresenter {
+export function createChunkPresenter(kind: ChoicesKind, options: StreamOptions) {
   const { model } = options;
   const callsOf = new Map<number, NumberedCalls>();
   let id: string | undefined;
@@ -41,25 +30,31 @@ export function createChunkPresenter(kind: ChoicesKind, options: StreamOptions):
   }
 
   return {
-    take(chunk) {
+    /** Takes the next chunk. Returns it with its calls of tools as OpenAI publishes them: the chunk itself if nothing changes. */
+    take(chunk: Chunk): Chunk {
       id ??= answerIdIn(chunk);
       if (!chunk.choices.some(hasCalls)) return chunk;
       const choices = mapped(chunk.choices, withCalls);
       return choices === chunk.choices ? chunk : { ...chunk, choices: [...choices] };
     },
-    present(data, given, chunk) {
+    /** The JSON for the client, on one line: the data as it came, unless something in it has to be replaced. `given` was parsed from it. */
+    present(data: string, given: Chunk, chunk: Chunk): string {
       const whole = withoutUsage(complete(chunk));
       if (whole !== given || given.model !== model) return JSON.stringify({ ...whole, model });
       // Data on several lines would need a `data:` for each line.
       return data.includes('\n') ? JSON.stringify(JSON.parse(data)) : data;
     },
-    own: (earlier, choices) => ({
+    /** A chunk of ours, with the head of an earlier one. */
+    own: (earlier: Chunk | undefined, choices: readonly object[]): Readonly<Record<string, unknown>> => ({
       ...withoutUsage(complete({ ...earlier, choices: [...choices] as Choice[] })),
       model,
     }), // they are of ours
-    id: () => id,
+    /** The backend's id of the answer. */
+    id: (): string | undefined => id,
   };
 }
+
+export type ChunkPresenter = ReturnType<typeof createChunkPresenter>;
 
 function hasCalls({ delta }: Choice): boolean {
   return delta?.tool_calls != null || delta?.function_call != null;

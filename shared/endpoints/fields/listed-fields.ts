@@ -13,27 +13,6 @@ import { countedFields } from './refused-fields.ts';
 import { heldToolFaults, publishedTools, toolFault, toolFaults } from './tool-faults.ts';
 import { isUnknownField, nearName } from './unknown-fields.ts';
 
-/**
- * Checks which fields, tools and addresses of a request may reach the backends of its model, by the plan file
- * (contract.md#d1-accepted-requests, decisions.md#only-listed-fields-reach-a-backend).
- */
-export interface ListedFields {
-  /**
-   * Returns the request without what is not served: hosted tools, and unknown fields, as the model's settings say. `issues` are of fields
-   * that need what was dropped.
-   */
-  cleaned(request: object, model: string, format: FieldFormat): CleanedRequest;
-  /**
-   * Returns the issues of a request for this model, each with the setting that would allow the value; `refused` is its name for metrics.
-   * Stops after eleven.
-   */
-  issuesIn(request: object, model: string, format: FieldFormat): ValidationIssue[];
-  /** Returns fields of a request without what is a hint only and may not reach the backends; they replace the client's. */
-  withoutHints(request: object, model: string): Readonly<Record<string, unknown>>;
-  /** Returns whether the model's `extra_fields` lists this name. */
-  isListed(name: string, model: string): boolean;
-}
-
 /** `dropped`: what the backend does not get, by names for the client. */
 export type CleanedRequest = { request: object; dropped: readonly string[]; issues: readonly ValidationIssue[] };
 
@@ -80,7 +59,11 @@ const nameLengthMax = 64;
 /** The lists of a plan file. */
 export const listedFieldsOf = oncePerObject(createListedFields);
 
-export function createListedFields({ models, mediaHosts }: FieldSettings): ListedFields {
+/**
+ * Checks which fields, tools and addresses of a request may reach the backends of its model, by the plan file
+ * (contract.md#d1-accepted-requests, decisions.md#only-listed-fields-reach-a-backend).
+ */
+export function createListedFields({ models, mediaHosts }: FieldSettings) {
   const rulesOf = (name: string, model: FieldSettings['models'][string]): Rules => {
     const { extraFields, extraTools = [], unknownFields } = model;
     const tools = new Set<unknown>([...publishedTools, ...extraTools]);
@@ -89,24 +72,36 @@ export function createListedFields({ models, mediaHosts }: FieldSettings): Liste
   const rules = new Map(Object.entries(models).map(([name, model]) => [name, rulesOf(name, model)]));
 
   return {
-    cleaned(request, model, format) {
+    /**
+     * Returns the request without what is not served: hosted tools, and unknown fields, as the model's settings say. `issues` are of fields
+     * that need what was dropped.
+     */
+    cleaned(request: object, model: string, format: FieldFormat): CleanedRequest {
       const known = rules.get(model);
       return known === undefined ? { request, dropped: [], issues: [] } : cleanedBy(known, { ...request }, format);
     },
-    issuesIn(request, model, format) {
+    /**
+     * Returns the issues of a request for this model, each with the setting that would allow the value; `refused` is its name for metrics.
+     * Stops after eleven.
+     */
+    issuesIn(request: object, model: string, format: FieldFormat): ValidationIssue[] {
       const known = rules.get(model);
       // A model that does not exist is reported separately, and has no lists.
       return known === undefined ? [] : firstOf(faultsOf({ ...request }, known, format));
     },
-    withoutHints(request, model) {
+    /** Returns fields of a request without what is a hint only and may not reach the backends; they replace the client's. */
+    withoutHints(request: object, model: string): Readonly<Record<string, unknown>> {
       if (rules.get(model)?.fields.has('guided_regex')) return {};
       const { tools, functions }: Json = { ...request };
       const cleaned = Object.entries({ tools, functions }).map(([field, value]) => [field, withoutPatterns(value)]);
       return Object.fromEntries(cleaned.filter(([, value]) => value !== undefined));
     },
-    isListed: (name, model) => rules.get(model)?.fields.has(name) === true,
+    /** Returns whether the model's `extra_fields` lists this name. */
+    isListed: (name: string, model: string): boolean => rules.get(model)?.fields.has(name) === true,
   };
 }
+
+export type ListedFields = ReturnType<typeof createListedFields>;
 
 function cleanedBy(rules: Rules, request: Json, format: FieldFormat): CleanedRequest {
   const { isHosted, holdTools, published } = format;

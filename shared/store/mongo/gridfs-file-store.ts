@@ -135,22 +135,7 @@ export const fileIndexes: readonly CollectionIndexes[] = [
 ];
 
 /** The versions of files, and their removal with all their chunks. */
-export type FileVersions = {
-  /** Adds a version to which the file's bytes can then be written. */
-  begin(file: string): Promise<Version>;
-  /** Makes the version readable. Returns false if the file was removed while it was written. */
-  publish(version: Version, bytes: number): Promise<boolean>;
-  /** Returns the version that readers get. */
-  findNewest(file: string): Promise<Version | undefined>;
-  discard(version: Version): Promise<void>;
-  /**
-   * Keeps the highest version, no matter which process wrote it: of two concurrent calls, neither removes the version that the other keeps.
-   */
-  removeOlder(file: string): Promise<void>;
-  removeAll(file: string): Promise<void>;
-};
-
-export function createFileVersions({ call, durable, database }: MongoCalls): FileVersions {
+export function createFileVersions({ call, durable, database }: MongoCalls) {
   const chunks = database.collection(`${bucketName}.chunks`);
   const versions = versionsOf(database);
 
@@ -177,27 +162,34 @@ export function createFileVersions({ call, durable, database }: MongoCalls): Fil
   }
 
   return {
-    async begin(file) {
+    /** Adds a version to which the file's bytes can then be written. */
+    async begin(file: string): Promise<Version> {
       const version: Version = { _id: new ObjectId(), file, state: 'writing', number: 0, bytes: 0 };
       await call(() => versions.insertOne(version));
       return version;
     },
 
-    async publish({ _id, file }, bytes) {
+    /** Makes the version readable. Returns false if the file was removed while it was written. */
+    async publish({ _id, file }: Version, bytes: number): Promise<boolean> {
       const number = ((await listComplete(file))[0]?.number ?? 0) + 1;
       const $set = { state: 'whole' as const, number, bytes };
       return call(async () => (await versions.updateOne({ _id, state: 'writing' }, { $set })).matchedCount === 1);
     },
 
-    findNewest: async (file) => (await listComplete(file))[0],
+    /** Returns the version that readers get. */
+    findNewest: async (file: string): Promise<Version | undefined> => (await listComplete(file))[0],
     discard,
 
-    async removeOlder(file) {
+    /**
+     * Keeps the highest version, no matter which process wrote it: of two concurrent calls, neither removes the version that the other
+     * keeps.
+     */
+    async removeOlder(file: string): Promise<void> {
       const [, ...older] = await listComplete(file);
       for (const version of older) await discard(version);
     },
 
-    async removeAll(file) {
+    async removeAll(file: string): Promise<void> {
       // This comes first, so that a version that is being written never becomes the file, and no reader gets a half removed file.
       await call(() => versions.updateMany({ file }, { $set: { state: 'going' } }));
       const going = await call(() => versions.find({ file }, durable()).toArray());
@@ -205,3 +197,5 @@ export function createFileVersions({ call, durable, database }: MongoCalls): Fil
     },
   };
 }
+
+export type FileVersions = ReturnType<typeof createFileVersions>;

@@ -4,17 +4,6 @@ import { Worker } from 'node:worker_threads';
 import { within } from '../../process/shutdown.ts';
 import { createSingleFlight } from '../../single-flight.ts';
 
-/** Forces the commits of one SQLite database to the disk, without blocking the process. */
-export interface DurableCommits extends AsyncDisposable {
-  /**
-   * Resolves once every commit that any process made before this call survives a power cut. Concurrent calls share one wait for the disk.
-   * After one failure of the disk, every later call fails, because the content of the log on the disk is then unknown.
-   */
-  flush(): Promise<void>;
-  /** Throws the error of the disk, if it has failed. */
-  check(): void;
-}
-
 /** A message to the thread: write the log's content into the database file, or end. */
 export type CheckpointMessage = 'checkpoint' | 'end';
 
@@ -35,7 +24,7 @@ type Options = { now?: () => number; datasync?: (log: FileHandle) => Promise<voi
 export function openDurableCommits(
   file: string,
   { now = () => performance.now(), datasync = (log) => log.datasync() }: Options = {},
-): DurableCommits {
+) {
   let log: Promise<FileHandle> | undefined;
   let failure: { cause: unknown } | undefined;
   let checkpointAt = 0;
@@ -57,6 +46,7 @@ export function openDurableCommits(
     if (stat !== undefined && stat.size >= logBytesMax) checkpoints.begin();
   }
 
+  /** Throws the error of the disk, if it has failed. */
   function check(): void {
     if (failure !== undefined) throw failure.cause;
   }
@@ -73,7 +63,11 @@ export function openDurableCommits(
   }
 
   return {
-    flush: () => flights.joinNext(undefined),
+    /**
+     * Resolves once every commit that any process made before this call survives a power cut. Concurrent calls share one wait for the disk.
+     * After one failure of the disk, every later call fails, because the content of the log on the disk is then unknown.
+     */
+    flush: (): Promise<void> => flights.joinNext(undefined),
     check,
     async [Symbol.asyncDispose]() {
       failure ??= { cause: new Error('the store is closed') };
@@ -85,6 +79,9 @@ export function openDurableCommits(
     },
   };
 }
+
+/** Forces the commits of one SQLite database to the disk, without blocking the process. */
+export type DurableCommits = ReturnType<typeof openDurableCommits>;
 
 /** Makes checkpoints in a thread, which starts at the first one. */
 function createCheckpoints(file: string): { begin(): void; end(): Promise<void> } {

@@ -5,15 +5,6 @@ import { pauseBeforeRetry } from '../documents/pause-before-retry.ts';
 import { storeUnavailable, valueTaken } from '../documents/store-errors.ts';
 import type { DurableCommits } from './durable-commits.ts';
 
-/** Calls of the store: they wait for locks, and report failures as an unavailable store. */
-export interface SqliteCalls {
-  read<T>(work: () => T): Promise<T>;
-  /** Runs `work` as one transaction. Its writes are durable when this resolves. */
-  write<T>(work: () => T): Promise<T>;
-  /** Resolves when the data read before is durable, so that an answer can depend on it. */
-  untilDurable(): Promise<void>;
-}
-
 /** As long as a call of the other store may take. */
 const usualDiskMs = 5_000;
 /** While this process is blocked, it does not see that the disk has responded: that time counts as one of these. */
@@ -22,11 +13,12 @@ const diskLooks = 5;
 /** A value that another row has (sqlite.org/rescode.html). */
 const [SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_UNIQUE] = [1555, 2067];
 
+/** Calls of the store: they wait for locks, and report failures as an unavailable store. */
 export function createSqliteCalls(
   database: DatabaseSync,
   commits: Pick<DurableCommits, 'flush'>,
   { diskMs = usualDiskMs }: { diskMs?: number } = {},
-): SqliteCalls {
+) {
   /** If the store is closed in the meantime, also during a wait for a lock, the call fails as for any unavailable store. */
   async function read<T>(work: () => T): Promise<T> {
     try {
@@ -41,6 +33,7 @@ export function createSqliteCalls(
     }
   }
 
+  /** Resolves when the data read before is durable, so that an answer can depend on it. */
   async function untilDurable(): Promise<void> {
     try {
       const flushed = commits.flush();
@@ -53,7 +46,8 @@ export function createSqliteCalls(
 
   return {
     read,
-    async write(work) {
+    /** Runs `work` as one transaction. Its writes are durable when this resolves. */
+    async write<T>(work: () => T): Promise<T> {
       const result = await read(() => inTransaction(database, work));
       await untilDurable();
       return result;
@@ -61,6 +55,8 @@ export function createSqliteCalls(
     untilDurable,
   };
 }
+
+export type SqliteCalls = ReturnType<typeof createSqliteCalls>;
 
 /** Longer than any of this store's transactions, shorter than a client waits for an answer. */
 const patienceMs = 2_000;

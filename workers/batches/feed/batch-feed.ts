@@ -23,29 +23,10 @@ export function isRefused(line: NextLine | RefusedNextLine): line is RefusedNext
  */
 export type MayQueue = (model: string) => 'yes' | 'wait' | 'skip' | 'probe';
 
-/** The lines of one running batch that are not done: those of its file, in order, and those to run again. Belongs to one worker. */
-export interface BatchFeed {
-  /**
-   * Takes the next line out, which then belongs to the caller until `ended` or `retry`. Undefined if no line may be queued now. Fails as
-   * the store does, and then takes no line out.
-   */
-  next(now: number, mayQueue: MayQueue): Promise<NextLine | RefusedNextLine | undefined>;
-  /** A line that was taken out has a result. */
-  ended(line: number): void;
-  /** A line that was taken out comes back, to be tried again. Has no effect on any other line. */
-  retry(retry: BatchRetry): void;
-  /** The backends of this model are available again, so its lines do not wait for their time. */
-  wake(model: string, now: number): void;
-  /** The first line that may have no result, and its first byte. */
-  position(): Batch['position'];
-  /** Whether no line is left to take out, and none that was taken out is left. */
-  isDone(): boolean;
-  close(): Promise<void>;
-}
-
 /** Limits how many lines are read and skipped because of their model: as many as a file may have. */
 const skippedMax = 50_000;
 
+/** The lines of one running batch that are not done: those of its file, in order, and those to run again. Belongs to one worker. */
 export function createBatchFeed(deps: {
   batch: Batch;
   /** The lines from the batch's position on that have a result. */
@@ -54,7 +35,7 @@ export function createBatchFeed(deps: {
   retries: readonly BatchRetry[];
   files: Store['files'];
   rules: () => LineRules;
-}): BatchFeed {
+}) {
   const { batch, endedLines, retries, files } = deps;
   const { id, inputFile, position: start } = batch;
   const rules = () => ({ ...deps.rules(), endpoint: batch.endpoint });
@@ -99,20 +80,32 @@ export function createBatchFeed(deps: {
   }
 
   return {
-    next: async (now, mayQueue) => (await nextWaiting(now, mayQueue)) ?? (await nextOfFile(mayQueue)),
-    ended: (line) => void takenOut.delete(line),
-    retry({ line, number, failures, losses, notBefore }) {
+    /**
+     * Takes the next line out, which then belongs to the caller until `ended` or `retry`. Undefined if no line may be queued now. Fails as
+     * the store does, and then takes no line out.
+     */
+    next: async (now: number, mayQueue: MayQueue): Promise<NextLine | RefusedNextLine | undefined> =>
+      (await nextWaiting(now, mayQueue)) ?? (await nextOfFile(mayQueue)),
+    /** A line that was taken out has a result. */
+    ended: (line: number): void => void takenOut.delete(line),
+    /** A line that was taken out comes back, to be tried again. Has no effect on any other line. */
+    retry({ line, number, failures, losses, notBefore }: BatchRetry): void {
       const taken = takenOut.get(line);
       if (taken === undefined) return;
       takenOut.delete(line);
       waiting.put({ ...taken, number, failures, losses, notBefore: notBefore.getTime() });
     },
+    /** The backends of this model are available again, so its lines do not wait for their time. */
     wake: waiting.wake,
-    position: () => firstOf(cursor.position(), takenOut.values(), waiting.all()),
-    isDone: () => cursor.isAtEnd() && takenOut.size === 0 && waiting.size() === 0,
+    /** The first line that may have no result, and its first byte. */
+    position: (): Batch['position'] => firstOf(cursor.position(), takenOut.values(), waiting.all()),
+    /** Whether no line is left to take out, and none that was taken out is left. */
+    isDone: (): boolean => cursor.isAtEnd() && takenOut.size === 0 && waiting.size() === 0,
     close: cursor.close,
   };
 }
+
+export type BatchFeed = ReturnType<typeof createBatchFeed>;
 
 /** Lines of an unavailable model do not become due. One of them probes the model now and then. */
 function takeWaiting(waiting: WaitingLines, now: number, mayQueue: MayQueue): WaitingLine | undefined {

@@ -8,19 +8,6 @@ import { readLines } from '../files/read-lines.ts';
 type FilePosition = { line: number; from: number; length: number };
 
 /** A position in the file of a batch, and the line at it. */
-export interface LineCursor {
-  /**
-   * Returns the next line that is not to be skipped, or undefined at the end of the file. Reads each line once, even if it is called
-   * repeatedly. Fails as the store does; the next call then reads the same line.
-   */
-  peek(): Promise<{ place: FilePosition; read: ReadLine } | undefined>;
-  /** Moves behind the line that `peek` returned. */
-  pass(): void;
-  position(): Batch['position'];
-  isAtEnd(): boolean;
-  close(): Promise<void>;
-}
-
 export function createLineCursor({
   files,
   inputFile,
@@ -33,7 +20,7 @@ export function createLineCursor({
   start: Batch['position'];
   rules: () => BatchRules;
   isToSkip: (line: number) => boolean;
-}): LineCursor {
+}) {
   let lines = readLines(files, inputFile, start);
   let ahead: Awaited<ReturnType<LineCursor['peek']>>;
   let position = start;
@@ -56,7 +43,11 @@ export function createLineCursor({
   }
 
   return {
-    async peek() {
+    /**
+     * Returns the next line that is not to be skipped, or undefined at the end of the file. Reads each line once, even if it is called
+     * repeatedly. Fails as the store does; the next call then reads the same line.
+     */
+    async peek(): Promise<{ place: FilePosition; read: ReadLine } | undefined> {
       while (ahead === undefined && !isAtEnd) {
         const line = await readNext();
         const place = { line: line?.number ?? 0, from: line?.from ?? 0, length: line?.bytes?.length ?? 0 };
@@ -66,13 +57,16 @@ export function createLineCursor({
       }
       return ahead;
     },
-    pass() {
+    /** Moves behind the line that `peek` returned. */
+    pass(): void {
       if (ahead !== undefined) moveBehind(ahead.place);
     },
-    position: () => position,
-    isAtEnd: () => isAtEnd,
-    async close() {
+    position: (): Batch['position'] => position,
+    isAtEnd: (): boolean => isAtEnd,
+    async close(): Promise<void> {
       await lines.return(undefined);
     },
   };
 }
+
+export type LineCursor = ReturnType<typeof createLineCursor>;

@@ -9,29 +9,14 @@ export type LinePosition = Pick<BatchRetry, 'line' | 'number' | 'failures' | 'lo
 /** A line that is not queued. `notBefore` is 0 if it waits only for its turn. */
 export type WaitingLine = LinePosition & { model: string; notBefore: number };
 
-/** The lines of one batch that were read and are not queued. */
-export interface WaitingLines {
-  put(line: WaitingLine): void;
-  has(line: number): boolean;
-  /** Removes and returns a line that is due. Calls `mayQueue` with one line of each model. */
-  takeDue(now: number, mayQueue: (line: WaitingLine) => boolean): WaitingLine | undefined;
-  /** Removes and returns a line of a model that fits, even if the line is not due. */
-  takeAny(fits: (line: WaitingLine) => boolean): WaitingLine | undefined;
-  /** The backends of this model are available again, so its lines do not wait for their time. */
-  wake(model: string, now: number): void;
-  /** The number of lines that wait only for their turn. */
-  skipped(): number;
-  all(): Iterable<WaitingLine>;
-  size(): number;
-}
-
 /** After an outage, the lines become due over this time, not all at once. */
 const wakeWithinMs = 1_000;
 
 /** The lines of one model, which all wait for the same backends. None is due before `firstDue`. */
 type Group = { lines: Map<number, WaitingLine>; firstDue: number };
 
-export function createWaitingLines(random: () => number = Math.random): WaitingLines {
+/** The lines of one batch that were read and are not queued. */
+export function createWaitingLines(random: () => number = Math.random) {
   const models = new Map<number, string>();
   const groups = new Map<string, Group>();
   let skipped = 0;
@@ -56,8 +41,9 @@ export function createWaitingLines(random: () => number = Math.random): WaitingL
 
   return {
     put,
-    has: (line) => models.has(line),
-    takeDue(now, mayQueue) {
+    has: (line: number): boolean => models.has(line),
+    /** Removes and returns a line that is due. Calls `mayQueue` with one line of each model. */
+    takeDue(now: number, mayQueue: (line: WaitingLine) => boolean): WaitingLine | undefined {
       for (const group of groups.values()) {
         const first = firstOf(group);
         if (first === undefined || now < group.firstDue || !mayQueue(first)) continue;
@@ -66,26 +52,31 @@ export function createWaitingLines(random: () => number = Math.random): WaitingL
       }
       return undefined;
     },
-    takeAny(fits) {
+    /** Removes and returns a line of a model that fits, even if the line is not due. */
+    takeAny(fits: (line: WaitingLine) => boolean): WaitingLine | undefined {
       for (const group of groups.values()) {
         const first = firstOf(group);
         if (first !== undefined && fits(first)) return remove(first);
       }
       return undefined;
     },
-    wake(model, now) {
+    /** The backends of this model are available again, so its lines do not wait for their time. */
+    wake(model: string, now: number): void {
       for (const line of [...(groups.get(model)?.lines.values() ?? [])]) {
         const soon = now + random() * wakeWithinMs;
         if (line.notBefore > soon) put({ ...line, notBefore: soon });
       }
     },
-    skipped: () => skipped,
-    *all() {
+    /** The number of lines that wait only for their turn. */
+    skipped: (): number => skipped,
+    *all(): Iterable<WaitingLine> {
       for (const { lines } of groups.values()) yield* lines.values();
     },
-    size: () => models.size,
+    size: (): number => models.size,
   };
 }
+
+export type WaitingLines = ReturnType<typeof createWaitingLines>;
 
 function firstOf({ lines }: Group): WaitingLine | undefined {
   return lines.values().next().value;

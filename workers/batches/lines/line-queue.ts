@@ -10,35 +10,15 @@ import type { BatchJob } from './batch-job.ts';
 /** A line's job by its id. Without a model it may be in any queue. */
 export type QueuedLine = { model?: string | undefined; requestId: string };
 
-/**
- * The batch lanes of all models, for the worker that fills them. Calls fail as the connection does. Of `add` and `remove` it is unknown
- * then whether they were executed, and both can be repeated.
- */
-export interface LineQueue extends AsyncDisposable {
-  /** Has no effect if a job with this id exists. The jobs of a lane run in the order in which they were added. */
-  add(job: BatchJob): Promise<void>;
-  /**
-   * Returns the requests of the lines whose job still exists, waiting or taken by a worker. In a cluster, also those whose queue does not
-   * answer: their jobs may exist.
-   */
-  remaining(lines: readonly QueuedLine[]): Promise<Set<string>>;
-  /** Removes a job, if it exists. False if a worker has it. */
-  remove(line: QueuedLine): Promise<boolean>;
-}
-
 const keysAtOnce = 500;
 /** Limits the wait for an unavailable Redis. */
 const closeMs = 500;
 
-export function createLineQueue({
-  redis,
-  models,
-  log,
-}: {
-  redis: Redis;
-  models: () => PlanFile['models'];
-  log: Log;
-}): LineQueue {
+/**
+ * The batch lanes of all models, for the worker that fills them. Calls fail as the connection does. Of `add` and `remove` it is unknown
+ * then whether they were executed, and both can be repeated.
+ */
+export function createLineQueue({ redis, models, log }: { redis: Redis; models: () => PlanFile['models']; log: Log }) {
   const queues = new Map<string, Queue>();
 
   function open(model: string): Queue {
@@ -55,10 +35,15 @@ export function createLineQueue({
   }
 
   return {
-    async add(job) {
+    /** Has no effect if a job with this id exists. The jobs of a lane run in the order in which they were added. */
+    async add(job: BatchJob): Promise<void> {
       await open(job.model).add(jobName, job, { jobId: job.requestId });
     },
-    async remaining(lines) {
+    /**
+     * Returns the requests of the lines whose job still exists, waiting or taken by a worker. In a cluster, also those whose queue does not
+     * answer: their jobs may exist.
+     */
+    async remaining(lines: readonly QueuedLine[]): Promise<Set<string>> {
       const found = new Set<string>();
       for (const [model, ofModel] of Map.groupBy(lines, (line) => line.model)) {
         for (let from = 0; from < ofModel.length; from += keysAtOnce) {
@@ -74,7 +59,8 @@ export function createLineQueue({
       }
       return found;
     },
-    async remove({ model, requestId }) {
+    /** Removes a job, if it exists. False if a worker has it. */
+    async remove({ model, requestId }: QueuedLine): Promise<boolean> {
       const removed = await Promise.all(queuesOf(model).map((queue) => queue.remove(requestId)));
       return !removed.includes(0); // BullMQ returns 0 for a locked job
     },
@@ -83,3 +69,5 @@ export function createLineQueue({
     },
   };
 }
+
+export type LineQueue = ReturnType<typeof createLineQueue>;

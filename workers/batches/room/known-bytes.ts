@@ -6,18 +6,10 @@ import {
   tidyRoom,
 } from '../../../shared/store/batches/batch-store.ts';
 
-/** What accounts hold. Within a second the same is returned. */
-export interface KnownBytes {
-  look(account: string): Promise<AccountBytes>;
-  /** After the entries of batches that are gone have left. For an account that seems to have no room. */
-  lookClosely(account: string): Promise<AccountBytes>;
-  /** The next look reads again. */
-  forget(account: string): void;
-}
-
 const accountsMax = 1_000;
 const keptMs = 1_000;
 
+/** What accounts hold. Within a second the same is returned. */
 export function createKnownBytes({
   store,
   now,
@@ -27,7 +19,7 @@ export function createKnownBytes({
   /** Redis's time, in milliseconds. */
   now: () => Promise<number>;
   clock?: { now(): number };
-}): KnownBytes {
+}) {
   const known = new LRUCache<string, { reading: Promise<AccountBytes>; isClose: boolean }>({
     ...{ max: accountsMax, ttl: keptMs, ttlResolution: 0, perf: clock },
   });
@@ -46,11 +38,16 @@ export function createKnownBytes({
   }
 
   return {
-    look: (account) => known.get(account)?.reading ?? keep(account, readAccountBytes(store, account), false),
-    lookClosely(account) {
+    look: (account: string): Promise<AccountBytes> =>
+      known.get(account)?.reading ?? keep(account, readAccountBytes(store, account), false),
+    /** After the entries of batches that are gone have left. For an account that seems to have no room. */
+    lookClosely(account: string): Promise<AccountBytes> {
       const entry = known.get(account);
       return entry?.isClose ? entry.reading : keep(account, readClosely(account), true);
     },
-    forget: (account) => void known.delete(account),
+    /** The next look reads again. */
+    forget: (account: string): void => void known.delete(account),
   };
 }
+
+export type KnownBytes = ReturnType<typeof createKnownBytes>;

@@ -9,19 +9,6 @@ type Owner = { account: string; batch: string };
 
 type Line = Owner & { outputTokensMax: number; choices: number };
 
-/** The room of accounts for the results of their lines (contract.md#ho6-room-of-accounts). Fails as the store does. */
-export interface ResultRoom {
-  /**
-   * Before a line runs. Holds room for its answer until that is stored: in this process other lines cannot hold the same. `full`: there is
-   * not enough room. `later`: there is, after lines that run now have ended.
-   */
-  hold(line: Line): Promise<Disposable | 'later' | 'full'>;
-  /** Counts the bytes of results of one batch beyond those that are reserved for each line. Returns which of them have room. */
-  take(of: Owner, results: readonly SizedResult[]): Promise<boolean[]>;
-  /** Takes back the bytes of results that were counted, and were stored before. */
-  giveBack(of: Owner, results: readonly SizedResult[]): Promise<void>;
-}
-
 /** About what JSON takes around the text of an answer, and its text for each token. */
 const bytesAroundText = 1_024;
 const bytesPerToken = 4;
@@ -34,6 +21,7 @@ export function expectedBytes({ outputTokensMax, choices }: Pick<Line, 'outputTo
   return Math.min(lineBytesMax, bytesAroundText + outputTokensMax * choices * bytesPerToken);
 }
 
+/** The room of accounts for the results of their lines (contract.md#ho6-room-of-accounts). Fails as the store does. */
 export function createResultRoom({
   store,
   known,
@@ -45,7 +33,7 @@ export function createResultRoom({
   /** What an account may hold. */
   bytesMax: () => number;
   now?: () => number;
-}): ResultRoom {
+}) {
   /** The bytes that are held for lines that run, by account. */
   const held = new Map<string, number>();
 
@@ -71,7 +59,11 @@ export function createResultRoom({
   }
 
   return {
-    async hold(line) {
+    /**
+     * Before a line runs. Holds room for its answer until that is stored: in this process other lines cannot hold the same. `full`: there
+     * is not enough room. `later`: there is, after lines that run now have ended.
+     */
+    async hold(line: Line): Promise<Disposable | 'later' | 'full'> {
       const { account, batch } = line;
       const roomIn = ({ room, bytes }: AccountBytes) => ({
         // Without an entry the batch is over, and the line will not run.
@@ -86,7 +78,8 @@ export function createResultRoom({
       return { [Symbol.dispose]: () => changeHeld(account, -wanted) };
     },
 
-    async take(of, results) {
+    /** Counts the bytes of results of one batch beyond those that are reserved for each line. Returns which of them have room. */
+    async take(of: Owner, results: readonly SizedResult[]): Promise<boolean[]> {
       const { account, batch } = of;
       const failures = beyondReserved(results.filter(({ isFailure }) => isFailure));
       if (failures > 0) await store.takeBytes(account, { batch, bytes: failures, bytesMax: Number.MAX_SAFE_INTEGER });
@@ -100,12 +93,15 @@ export function createResultRoom({
       return results.map(() => true);
     },
 
-    async giveBack({ account, batch }, results) {
+    /** Takes back the bytes of results that were counted, and were stored before. */
+    async giveBack({ account, batch }: Owner, results: readonly SizedResult[]): Promise<void> {
       const bytes = beyondReserved(results);
       if (bytes > 0) await store.changeRoom(account, giveBackBytes(batch, bytes));
     },
   };
 }
+
+export type ResultRoom = ReturnType<typeof createResultRoom>;
 
 function fitting(results: readonly SizedResult[], bytesMax: number): boolean[] {
   let left = bytesMax;

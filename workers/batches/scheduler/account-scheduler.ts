@@ -11,15 +11,6 @@ import { oneAtATime } from './one-at-a-time.ts';
 import { createQueueLines } from './queue-lines.ts';
 import type { createRecoverLostLines } from './recover-lost-lines.ts';
 
-/** Queues the lines of one account's running batches, for the one worker that holds the account. */
-export interface AccountScheduler {
-  /** `running` are the account's batches that are in progress in the store. Any other batch is closed. */
-  refresh(running: readonly Batch[], now: number): Promise<void>;
-  receive(event: LineEvent): void;
-  /** Closes all batches. Lines that are queued stay in the queue, for the next worker. */
-  stop(): Promise<void>;
-}
-
 const pumpEveryMs = 250;
 /** The pauses of a batch whose file cannot be read. */
 const failing = { firstMs: 500, maxMs: 60_000 };
@@ -37,7 +28,7 @@ type Deps = Omit<QueueDeps, 'state' | 'dispatch' | 'feeds' | 'backoff' | 'signal
 };
 
 /** Performs what the reducer decides (account-state.ts), and queues lines when there may be room. */
-export function createAccountScheduler(deps: Deps): AccountScheduler {
+export function createAccountScheduler(deps: Deps) {
   const { account, store, currentPlanFile } = deps;
   const stopped = new AbortController();
   const { signal } = stopped;
@@ -60,7 +51,8 @@ export function createAccountScheduler(deps: Deps): AccountScheduler {
   }
 
   return {
-    async refresh(listed, now) {
+    /** `running` are the account's batches that are in progress in the store. Any other batch is closed. */
+    async refresh(listed: readonly Batch[], now: number): Promise<void> {
       await dispatch({ type: 'listed', running: listed });
       if (listed.length === 0) return;
       const known = await store.accounts.findAccount(account);
@@ -73,20 +65,24 @@ export function createAccountScheduler(deps: Deps): AccountScheduler {
       void pump();
     },
 
-    receive(event) {
+    receive(event: LineEvent): void {
       const before = state;
       void dispatch({ type: 'line', event, now: Date.now() });
       // Every scheduler of the worker receives every event: only the one that it concerns has work.
       if (state !== before) void pump();
     },
 
-    async stop() {
+    /** Closes all batches. Lines that are queued stay in the queue, for the next worker. */
+    async stop(): Promise<void> {
       stopped.abort();
       clearInterval(pumping);
       await dispatch({ type: 'listed', running: [] });
     },
   };
 }
+
+/** Queues the lines of one account's running batches, for the one worker that holds the account. */
+export type AccountScheduler = ReturnType<typeof createAccountScheduler>;
 
 /** Performs one action. Returns a promise only if the action takes time. */
 function createPerform(

@@ -10,18 +10,6 @@ import type { createValidateBatch } from '../files/validate-batch.ts';
 import type { createWriteBatchFiles } from '../files/write-batch-files.ts';
 import { createBackoff } from './backoff.ts';
 
-/** The steps that bring batches from one state to the next, except running their lines. */
-export interface BatchSteps {
-  /** Starts the step for the batch's state, unless it is running. Aborts a step for an earlier state. */
-  advance(batch: Batch, now: number): void;
-  /** Aborts the steps of an account's batches. */
-  stop(account: string): void;
-  /** Forgets the failures of all other batches. */
-  forgetOthers(ids: ReadonlySet<string>): void;
-  /** Resolves when the steps that are running now have ended. */
-  ended(): Promise<unknown>;
-}
-
 export type StepDeps = {
   store: Pick<BatchStore, 'changeBatch' | 'changeRoom'>;
   validateBatch: ReturnType<typeof createValidateBatch>;
@@ -53,7 +41,7 @@ export function createBatchSteps(
     /** A batch has reached its next state. */
     onMoved: () => void;
   },
-): BatchSteps {
+) {
   const { store, log, signal, onMoved } = deps;
   const steps = new Map<string, Step>();
   const backoff = createBackoff(failing);
@@ -89,7 +77,8 @@ export function createBatchSteps(
   }
 
   return {
-    advance(batch, now) {
+    /** Starts the step for the batch's state, unless it is running. Aborts a step for an earlier state. */
+    advance(batch: Batch, now: number): void {
       const current = steps.get(batch.id);
       if (current !== undefined) {
         if (current.state !== batch.state) current.controller.abort(new Error('the batch has moved'));
@@ -103,16 +92,22 @@ export function createBatchSteps(
       const { account, state } = batch;
       steps.set(batch.id, { account, state, controller, running: run(batch, step, aborted) });
     },
-    stop(account) {
+    /** Aborts the steps of an account's batches. */
+    stop(account: string): void {
       for (const step of steps.values()) {
         if (step.account === account)
           step.controller.abort(new Error('this worker does not hold the account any more'));
       }
     },
+    /** Forgets the failures of all other batches. */
     forgetOthers: backoff.keepOnly,
-    ended: () => Promise.all([...steps.values()].map(({ running }) => running)),
+    /** Resolves when the steps that are running now have ended. */
+    ended: (): Promise<unknown> => Promise.all([...steps.values()].map(({ running }) => running)),
   };
 }
+
+/** The steps that bring batches from one state to the next, except running their lines. */
+export type BatchSteps = ReturnType<typeof createBatchSteps>;
 
 /** Undefined if the batch's state has no step. */
 function stepOf(
