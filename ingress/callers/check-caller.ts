@@ -87,9 +87,7 @@ export function createCheckCaller({
         const { claim } = request;
         if ('charge' in asks) return admitOrRelease({ ...look, claim }, asks.charge);
         // A repeat gets its answer also if it would be refused now, except by what its caller or key may do.
-        return claim === undefined || asks.refusal.code === 'FORBIDDEN'
-          ? admit.readCounters(look)
-          : admit.findClaim({ ...look, claim });
+        return admit.readCounters(asks.refusal.code === 'FORBIDDEN' ? look : { ...look, claim });
       });
       if (answer.outcome === 'expired') throw keyEnded(caller);
       if (answer.outcome === 'ended')

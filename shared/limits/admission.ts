@@ -1,9 +1,9 @@
 import { createReadNumbers, intOf, wordOf, wordsOf } from '../redis/read-answer.ts';
 
 /**
- * What a holder of limits has used, an account or a key of it: tokens of the month that are charged, reserved by requests in flight, and charged
- * as overage, 0 if its month is neither limited nor shown; requests and tokens of the last minute, which will all have left in `resetMs`; the
- * requests of the day (UTC). `isCountOld`: the month should be counted again.
+ * What a holder of limits has used, an account or a key of it: tokens of the month that are charged, reserved by requests in flight, and (of an
+ * account) charged as overage, 0 if its month is neither limited nor shown; requests and tokens of the last minute, which will all have left in
+ * `resetMs`; the requests of the day (UTC). `isCountOld`: the month of a key should be counted again.
  */
 type HolderCounters = {
   chargedTokens: number;
@@ -15,10 +15,10 @@ type HolderCounters = {
 };
 
 /**
- * The counters of an account by Redis's clock (`now`, milliseconds), in a month (`YYYY-MM`). `key`: those of the caller's key, if that has limits
- * of its own.
+ * The counters of an account by Redis's clock (`now`, milliseconds), in a month (`YYYY-MM`). `key`: those of the key that was asked for, if it
+ * has limits of its own.
  */
-export type LimitCounters = HolderCounters & { now: number; month: string; key?: HolderCounters };
+export type LimitCounters = HolderCounters & { now: number; month: string; key?: HolderCounters & { id: string } };
 
 type LastMinute = { requests: number; tokens: number; resetMs: number };
 
@@ -55,9 +55,9 @@ type ColdAnswer = { outcome: 'cold'; month: string; keyId?: string };
 
 /** `now` is Redis's time, in milliseconds. */
 export type LookAnswer = StaleAnswer | { outcome: 'current'; now: number };
-export type CountersAnswer = StaleAnswer | ColdAnswer | { outcome: 'counters'; counters: LimitCounters };
 /** The key of the request was claimed by the request `first`. */
 export type RepeatAnswer = { outcome: 'repeated'; how: Repeat; first: string; counters: LimitCounters };
+export type CountersAnswer = StaleAnswer | ColdAnswer | RepeatAnswer | { outcome: 'counters'; counters: LimitCounters };
 /**
  * `expired`: the caller's key has ended. `full`: too much usage waits to be stored. `ended`: the request was ended before it could be
  * admitted. `inFlight`: how many requests the account has in the lane, including this one. `bytesReserved`: for the answer of a request
@@ -88,7 +88,7 @@ const [readAdmission, readHolder] = [
   createReadNumbers(answerNumbers.holder),
 ];
 const wordsOfAdmission = answerNumbers.admission.split(' ').length;
-/** With now and the month. */
+/** With now, and the month or the id of the key. */
 const wordsOfHolder = 2 + answerNumbers.holder.split(' ').length;
 
 /** Parsed by hand, because it is read for each request and a schema takes many times as long. */
@@ -132,12 +132,14 @@ function countersOf(words: readonly string[]): LimitCounters {
   const [now, month] = words;
   const ofKey = words.slice(wordsOfHolder);
   return {
-    ...{ now: intOf(now), month: wordOf(month), ...holderCountersOf(words) },
-    ...(ofKey.length > 0 && { key: holderCountersOf(ofKey) }),
+    now: intOf(now),
+    month: wordOf(month),
+    ...holderCountersOf(words),
+    ...(ofKey.length > 0 && { key: { id: wordOf(ofKey[1]), ...holderCountersOf(ofKey) } }),
   };
 }
 
-function holderCountersOf([_now, _month, ...words]: readonly string[]): HolderCounters {
+function holderCountersOf([_now, _name, ...words]: readonly string[]): HolderCounters {
   const { requests, tokens, resetMs, isCountOld, ...month } = readHolder(words);
   return { ...month, lastMinute: { requests, tokens, resetMs }, isCountOld: isCountOld === 1 };
 }

@@ -10,21 +10,17 @@ import type { Lane } from '../lane.ts';
 import { oncePerObject } from '../once-per-object.ts';
 import { type Redis, redisUnavailable } from '../redis/connections.ts';
 import {
-  changesKey,
   claimKey,
   claimKeysOf,
   countersKey,
   endedRequestKey,
-  fillKey,
   keptRoomKey,
   keyCountersKey,
   leaseHolderOf,
   leaseHoldersKey,
   leaseKeysOf,
-  leasesKey,
-  lostRequestsKey,
   partitionOf,
-  versionKey,
+  versionKeysOf,
 } from '../redis/keys.ts';
 import { loadLua, loadScript } from '../redis/load-lua.ts';
 import type { KeyLimits } from '../store/accounts/key.ts';
@@ -36,7 +32,6 @@ import {
   type FillToken,
   type LookAnswer,
   parseAdmission,
-  type RepeatAnswer,
 } from './admission.ts';
 import { endedLifeMs, leaseGraceMs, leaseLifeMs } from './lease-life.ts';
 
@@ -167,24 +162,23 @@ export function createAdmit(
       if (answer.outcome === 'counters' || answer.outcome === 'current') throw unexpected(answer);
       return answer;
     },
-    /** Checks the caller as `admit` does, and returns the account's counters. */
+    /**
+     * Checks the caller as `admit` does, and returns the account's counters. With a claim, for a request that is refused for another reason: it
+     * finds what has claimed its key, and counts the repeat, unless it is one of the first.
+     */
     async readCounters(request: Look): Promise<CountersAnswer> {
-      const { account } = request;
-      const answer = await ask(runLook({ countersKey: countersKey(account), ...checkOf(request) }));
-      if (answer.outcome === 'counters' || answer.outcome === 'stale' || answer.outcome === 'cold') return answer;
-      throw unexpected(answer);
-    },
-    /** Finds the claim of a request that is refused for another reason, unless it is one of the first repeats. Counts the repeat. */
-    async findClaim(request: Look & { claim: Claim }): Promise<CountersAnswer | RepeatAnswer> {
       const { account, lane, claim } = request;
-      const keys = {
-        ...{ countersKey: countersKey(account), leasesKey: leasesKey(account, lane) },
-        ...{ lostRequestsKey: lostRequestsKey(account), claimKey: claimKey(account, claim.idempotencyKey) },
-      };
-      const answer = await ask(runLook({ ...keys, ...checkOf(request) }));
-      if (answer.outcome === 'repeated') return answer;
-      if (answer.outcome === 'counters' || answer.outcome === 'stale' || answer.outcome === 'cold') return answer;
-      throw unexpected(answer);
+      const claimed = claim && { ...leaseKeysOf(account, lane), claimKey: claimKey(account, claim.idempotencyKey) };
+      const answer = await ask(runLook({ countersKey: countersKey(account), ...claimed, ...checkOf(request) }));
+      switch (answer.outcome) {
+        case 'counters':
+        case 'repeated':
+        case 'stale':
+        case 'cold':
+          return answer;
+        default:
+          throw unexpected(answer);
+      }
     },
     /** Checks only the caller. */
     async look(request: Look): Promise<LookAnswer> {
@@ -206,9 +200,7 @@ async function ask(running: Promise<unknown>): Promise<AdmissionAnswer> {
 function checkOf({ account, version = noVersion, reading, requestId, claim, key }: Look) {
   const limits = key?.limits;
   return {
-    versionKey: versionKey(account),
-    fillKey: fillKey(account),
-    changesKey: changesKey(account),
+    ...versionKeysOf(account),
     version,
     isRead: reading && 1,
     token: reading?.token ?? requestId,

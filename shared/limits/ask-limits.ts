@@ -17,16 +17,16 @@ type Request<Subject> = {
 };
 
 type Answer = AdmitAnswer | CountersAnswer | LookAnswer;
-type FinalAnswer<Given> = { caller: Caller; answer: Exclude<Given, { outcome: 'stale' | 'cold' }> };
+type FinalAnswer<Each> = { caller: Caller; answer: Exclude<Each, { outcome: 'stale' | 'cold' }> };
 
 /**
  * Calls `ask` until the caller is current and its month is counted: once if both already hold. Fails with `SERVICE_UNAVAILABLE` if that
  * cannot be determined (decisions.md#admission-fails-closed). Errors of `ask` and `reread` are passed on.
  */
-export type AskLimits<Subject> = <Given extends Answer>(
+export type AskLimits<Subject> = <Each extends Answer>(
   request: Request<Subject>,
-  ask: (look: Look, caller: Caller | undefined) => Promise<Given>,
-) => Promise<FinalAnswer<Given>>;
+  ask: (look: Look, caller: Caller | undefined) => Promise<Each>,
+) => Promise<FinalAnswer<Each>>;
 
 /**
  * After an outage of Redis no month is counted, and each seeding reads the outbox. If more than this many run at once, clients get an error
@@ -59,15 +59,16 @@ export function createAskLimits<Subject>(deps: {
   }
 
   /** The store may be unavailable: then the old count is used. */
-  function countAgainLater(holder: Holder, answer: Answer): void {
-    if (!('counters' in answer) || !answer.counters.key?.isCountOld) return;
-    seeding.join({ ...holder, month: answer.counters.month }).catch(() => {});
+  function countAgainLater(account: string, answer: Answer): void {
+    if (!('counters' in answer)) return;
+    const { month, key } = answer.counters;
+    if (key?.isCountOld) seeding.join({ account, keyId: key.id, month }).catch(() => {});
   }
 
-  return async function askLimits<Given extends Answer>(
+  return async function askLimits<Each extends Answer>(
     { requestId, lane, subject, ...request }: Request<Subject>,
-    ask: (look: Look, caller: Caller | undefined) => Promise<Given>,
-  ): Promise<FinalAnswer<Given>> {
+    ask: (look: Look, caller: Caller | undefined) => Promise<Each>,
+  ): Promise<FinalAnswer<Each>> {
     let { caller } = request;
     let reading: Look['reading'];
     for (let calls = 1; calls <= callsMax; calls++) {
@@ -83,8 +84,8 @@ export function createAskLimits<Subject>(deps: {
       } else if (caller === undefined) {
         throw new Error('an unknown caller was accepted');
       } else {
-        countAgainLater({ account, keyId: key?.id }, answer);
-        return { caller, answer: answer as FinalAnswer<Given>['answer'] }; // the branches above excluded both
+        countAgainLater(account, answer);
+        return { caller, answer: answer as FinalAnswer<Each>['answer'] }; // the branches above excluded both
       }
     }
     throw temporarilyUnavailable(new Error('an account changed faster than its caller could be read'));

@@ -35,7 +35,8 @@ export function createRelease(redis: Redis): Release {
   const call = loadScript(redis, script);
   return async ({ account, keyId, requestId, lane = 'interactive', run = 'admitted', claim }) => {
     const keys = {
-      ...{ ...leaseKeysOf(account, lane), endedRequestKey: endedRequestKey(account, requestId) },
+      ...leaseKeysOf(account, lane),
+      endedRequestKey: endedRequestKey(account, requestId),
       keyCountersKey: keyCountersKey(account, keyId),
       ...(claim && claimKeysOf(account, claim.idempotencyKey)),
     };

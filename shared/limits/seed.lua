@@ -31,7 +31,7 @@ for _, entry in ipairs(entries) do
   for position = 1, #entry[2], 2 do event[entry[2][position]] = entry[2][position + 1] end
   if event.account == account and event.month == month and (not key or isOfKey(entry[1], event)) then
     chargedTokens = chargedTokens + event.chargedTokens
-    if event.overage == '1' then overageTokens = overageTokens + event.chargedTokens end
+    if event.overage == '1' and not key then overageTokens = overageTokens + event.chargedTokens end
   end
 end
 -- JSON has no more than 14 digits of a number.

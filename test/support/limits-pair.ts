@@ -138,7 +138,7 @@ export function createLimitsPair({ redis, setTime, account, beginning, ...given 
     const requestId = idOf(`look ${looks++}`);
     const expected = model.readCounters({ request: requestId, version, claim });
     const asked = { account, requestId, version, claim: claimOf(claim) };
-    assert.deepEqual(await side.admission.findClaim(asked), expected);
+    assert.deepEqual(await side.admission.readCounters(asked), expected);
   }
 
   async function look(): Promise<void> {

@@ -1,7 +1,7 @@
 import type { Lane } from '../../shared/lane.ts';
 import { interruptedLifeMs, leaseGraceMs, startedLifeMs } from '../../shared/limits/lease-life.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
-import { endedRequestKey, leaseEndsKey, leasesKey } from '../../shared/redis/keys.ts';
+import { endedRequestKey, leaseKeysOf, leasesKey } from '../../shared/redis/keys.ts';
 import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';
 import { createReadNumbers, wordsOf } from '../../shared/redis/read-answer.ts';
 
@@ -31,10 +31,7 @@ const script = loadLua(new URL('./start-run.lua', import.meta.url), {
 export function createStartRun(redis: Redis): StartRun {
   const call = loadScript(redis, script);
   return async ({ account, requestId, taken, lane = 'interactive' }) => {
-    const keys = {
-      ...{ leasesKey: leasesKey(account, lane), leaseEndsKey: leaseEndsKey(account, lane) },
-      endedRequestKey: endedRequestKey(account, requestId),
-    };
+    const keys = { ...leaseKeysOf(account, lane), endedRequestKey: endedRequestKey(account, requestId) };
     const times = {
       lifeMs: startedLifeMs[lane],
       graceMs: leaseGraceMs.started[lane],

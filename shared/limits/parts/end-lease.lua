@@ -3,7 +3,8 @@
 -- Corrects the counters of one holder: what the lease has reserved is no longer reserved, and `chargedTokens` are charged instead, in the month and the
 -- bucket that were charged (contract.md#n6-settling). `requests` is the change of the requests. Charges that have left the window are not
 -- restored. A month that is not counted here is not started here: the next admission seeds it from the store and the outbox. A field
--- `:reservedTokens` alone marks a month that missed usage, so that it does not start at 0 because last month is counted.
+-- `:reservedTokens` alone marks a month of an account that missed usage, so that it does not start at 0 because last month is counted. A key
+-- needs none: leases are charged to it only while its month is counted.
 local function correctHolder(key, lease, bucket, requests, chargedTokens)
   local call, format = redis.call, string.format
   local chargedField, reservedField = lease.month .. ':chargedTokens', lease.month .. ':reservedTokens'
@@ -23,7 +24,7 @@ local function correctHolder(key, lease, bucket, requests, chargedTokens)
 
   if not chargedBefore then
     if last then call('HSET', key, 'window', window) end
-    if chargedTokens ~= 0 and call('EXISTS', key) == 1 then call('HSET', key, reservedField, 0) end
+    if key == countersKey and chargedTokens ~= 0 and call('EXISTS', key) == 1 then call('HSET', key, reservedField, 0) end
     return
   end
   -- Exact up to 2^53; no larger sum would be accepted.
@@ -34,7 +35,7 @@ local function correctHolder(key, lease, bucket, requests, chargedTokens)
   else
     call('HSET', key, chargedField, chargedNow, reservedField, reservedNow)
   end
-  if lease.overage == 1 and chargedTokens ~= 0 then call('HINCRBY', key, lease.month .. ':overageTokens', chargedTokens) end
+  if key == countersKey and lease.overage == 1 and chargedTokens ~= 0 then call('HINCRBY', key, lease.month .. ':overageTokens', chargedTokens) end
 end
 
 -- Removes a lease, corrects the counters of every holder that it was charged to, and gives back what it has reserved for its answer.

@@ -2,7 +2,7 @@
 -- that has limits of its own (load-lua.ts). It needs call, floor, format, match, now, countersKey, keyCountersKey (nil without such a key),
 -- keyId, and keyLimitedSince, the month (YYYY-MM) since when the key has had a limit of the month, nil if it has none. It returns from the script
 -- with `cold` month, or `cold` month key: the month of that holder is not counted here. Seed it (seed.lua), then call again.
--- withCounters appends now, month and the counters of each holder (admission.ts).
+-- withCounters appends now, month and the counters of the account, then now, keyId and those of the key (admission.ts).
 
 -- The month (YYYY-MM) of a time, or an earlier month. It converts days to years by counting from 1 March 0000, so that the leap day is the last
 -- day of a year (H. Hinnant, "chrono-compatible low-level date algorithms").
@@ -74,7 +74,7 @@ end
 local function withCounters(words)
   for index = 1, #holders do
     local holder = holders[index]
-    words = format('%s %d %s $holder', words, now, month, valuesOf.holder(holder))
+    words = format('%s %d %s $holder', words, now, index == 1 and month or keyId, valuesOf.holder(holder))
   end
   return words
 end

@@ -66,8 +66,9 @@ function createSubject({ present = alice, fails, cold = false, admits, claimed }
           admits ?? { outcome: 'admitted', admission, counters, inFlight: 1, bytesReserved: 0 }
         );
       },
-      readCounters: async (request) => before('readCounters', request) ?? { outcome: 'counters', counters },
-      findClaim: async (request) => before('findClaim', request) ?? claimed ?? { outcome: 'counters', counters },
+      readCounters: async ({ claim, ...request }) =>
+        before(claim ? 'find claim' : 'readCounters', request) ??
+        (claim && claimed) ?? { outcome: 'counters', counters },
       async look(request) {
         const answer = before('look', request);
         return answer?.outcome === 'stale' ? answer : { outcome: 'current', now: 1 };
@@ -263,10 +264,10 @@ test('a repeat that the route would refuse now gets its answer, and another requ
   const request = { ...from, credential, caller: alice, claim };
   const repeated = createSubject({ claimed: repeat });
   t.deepEqual(await repeated.admit(request, refuseFree), { ...repeat, caller: alice });
-  t.deepEqual(repeated.calls, ['findClaim user:alice 4']);
+  t.deepEqual(repeated.calls, ['find claim user:alice 4']);
   const first = createSubject();
   t.like(await first.admit(request, refuseFree), { outcome: 'refused', error: { code: 'rate_limit_exceeded' } });
-  t.deepEqual(first.calls, ['findClaim user:alice 4']);
+  t.deepEqual(first.calls, ['find claim user:alice 4']);
 });
 
 test('a repeat of a suspended account or of a key that has ended gets no answer', async (t) => {
@@ -300,7 +301,7 @@ test('only a bounded number of months is counted at once', async (t) => {
   const cold = async () => ({ outcome: 'cold' as const, month: '2030-05' });
   let seedings = 0;
   const { admit } = createCheckCaller({
-    admit: { admit: cold, readCounters: cold, findClaim: cold, look: async () => ({ outcome: 'current', now: 1 }) },
+    admit: { admit: cold, readCounters: cold, look: async () => ({ outcome: 'current', now: 1 }) },
     release: async () => 'released',
     askLimits: createAskLimits({
       seed: () => {
@@ -324,7 +325,7 @@ test('only a bounded number of months is counted at once', async (t) => {
 test('a caller that changes at each read is given up after a few reads, and not admitted', async (t) => {
   const stale = async () => ({ outcome: 'stale' as const, reading: { token: 'a token' } });
   const { admit, look } = createCheckCaller({
-    admit: { admit: stale, look: stale, readCounters: stale, findClaim: stale },
+    admit: { admit: stale, look: stale, readCounters: stale },
     release: async () => 'released',
     askLimits: createAskLimits({
       seed: () => Promise.reject(new Error('no month is uncounted')),

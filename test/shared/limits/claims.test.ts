@@ -279,7 +279,7 @@ test.serial('ten repeats count for nothing, and each further one is a request of
   }
   t.like(await ask('refused'), { outcome: 'refused', limit: 'day' });
   t.like(await ask('refused', { ...allowance, requestsPerDay: 10 }), { outcome: 'refused', limit: 'requests' });
-  const looked = await side.admission.findClaim({ account: side.account, requestId: 'look', version: 1, claim });
+  const looked = await side.admission.readCounters({ account: side.account, requestId: 'look', version: 1, claim });
   t.is(looked.outcome, 'counters', 'a request that is refused for another reason is refused');
   t.is(await redis().hlen(leasesKey(side.account)), 1, 'a repeat has no lease');
 });

@@ -25,6 +25,25 @@ test.serial('tokens per minute of a key are reserved up to the last token, and s
   t.like(await side.admit({ requestId: 'd', tokens: 900, key }), { outcome: 'admitted' });
 });
 
+test.serial('a key without a limit of the month has no month, and no key has overage', async (t) => {
+  const side = await freshAccount();
+  const allowance = { tokensPerMonth: 10, overageEnabled: true };
+  const fieldsAfter = async (name: string, limits: LookKey['limits']) => {
+    t.like(await side.admit({ requestId: name, tokens: 20, key: limitedTo(limits), allowance }), {
+      admission: { overage: true },
+    });
+    await side.start(name);
+    await side.settle(name, { tokens: 20 });
+    return (await redis().hkeys(keyCountersKey(side.account, id))).filter((field) => field.includes(':')).sort();
+  };
+  await side.admit({ requestId: 'a', tokens: 10, allowance });
+  t.deepEqual(await fieldsAfter('b', { requestsPerMinute: 5 }), []);
+  await side.seedKey(id, '2030-05');
+  const fields = ['2030-05:chargedTokens', '2030-05:overageTokens', '2030-05:reservedTokens'];
+  t.deepEqual(await fieldsAfter('c', { tokensPerMonth: 500 }), fields);
+  t.like(await side.counters(limitedTo({ tokensPerMonth: 500 })), { overageTokens: 40, key: { overageTokens: 0 } });
+});
+
 test.serial('the longest wait of all limits is reported, and a spent quota before all', async (t) => {
   const side = await freshAccount();
   const key = limitedTo({ requestsPerMinute: 1 });
@@ -371,7 +390,7 @@ test.serial('a key that sends all requests of its account has the counters of it
   await side.seedKey(id, '2030-05');
   const same = async () => {
     const { now: _now, month: _month, key: ofKey, ...ofAccount } = await side.counters(key);
-    t.deepEqual(ofKey, ofAccount);
+    t.deepEqual(ofKey, { id, ...ofAccount });
     return ofAccount;
   };
   for (const [index, name] of ['a', 'b', 'c', 'd', 'e'].entries()) {
