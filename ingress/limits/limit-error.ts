@@ -88,7 +88,7 @@ export function limitError({
   return rateLimitExceeded(type, `${reason} Retry in ${waitMs} ms.`, waitMs);
 }
 
-/** A share of 0 means that the waiting bodies of the account already use its share of memory. */
+/** A share of 0 means that the payloads of the account's jobs already use its share of memory. */
 function shareMessage(fairShare: number): string {
   if (fairShare === 0) return 'The service is busy, and the waiting requests of this account take its share of memory.';
   return `The service is busy: an account may have ${fairShare} requests at once, waiting and running.`;

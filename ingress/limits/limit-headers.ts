@@ -14,7 +14,7 @@ export function limitHeaders(
   allowance: Allowance,
   keyLimits: KeyLimits = {},
 ): Record<string, string> {
-  const { limit, used, remaining, period } = quotaOf(counters, allowance);
+  const { limit, chargedTokens, remaining, period } = quotaOf(counters, allowance);
   const { lastMinute, key } = counters;
   const requests = narrower(
     { limit: allowance.requestsPerMinute, charged: lastMinute.requests, ...lastMinute },
@@ -26,7 +26,7 @@ export function limitHeaders(
   );
   return {
     'x-svc-quota-limit': String(limit ?? unlimited),
-    'x-svc-quota-used': String(used),
+    'x-svc-quota-used': String(chargedTokens),
     'x-svc-quota-remaining': String(remaining ?? unlimited),
     'x-svc-quota-reset': period.end,
     'x-svc-quota-overage': allowance.overageEnabled ? 'on' : 'off',

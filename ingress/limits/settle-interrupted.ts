@@ -26,7 +26,7 @@ export type HeldLease = {
  * `run` is the run that reports that an earlier one was interrupted after `tokens`. It has counted `promptTokens`, unless it has begun to
  * call backends: then `promptTokens` is undefined, and the estimate in the lease is charged.
  */
-export type DeliveredTokens = { run: number; tokens: number; promptTokens: number | undefined };
+export type DeliveredTokens = { run: number; completionTokens: number; promptTokens: number | undefined };
 
 /**
  * Charges a stream whose worker died: the prompt and the delivered tokens, both estimated (contract.md#n7-who-settles). Never fails. If
@@ -44,7 +44,7 @@ export function createSettleInterrupted({
   return async function settleInterrupted(lease: HeldLease, delivered: DeliveredTokens): Promise<void> {
     const { account, requestId, admission } = lease;
     const { endpoint } = lease.report;
-    const { run, tokens: completionTokens } = delivered;
+    const { run, completionTokens } = delivered;
     // If no part of the answer was delivered, nothing is charged.
     const promptTokens = completionTokens === 0 ? 0 : (delivered.promptTokens ?? lease.promptTokens);
     const endedRuns = delivered.promptTokens === undefined ? [] : [run];

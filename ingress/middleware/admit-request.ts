@@ -97,6 +97,6 @@ export function admitRequest({
     const report = lostReport({ ...call, keyId, plan, batch: null });
     const allowance = withShare(allowanceOf(caller, planFile), fairShare);
     const times = { timeouts: planFile.timeouts, queueMs: queueMsOf(planFile, call.model) };
-    return { charge: { allowance, reservedTokens: call.cost.tokens, report, ...times } };
+    return { charge: { allowance, reservedTokens: call.cost.reservedTokens, report, ...times } };
   }
 }

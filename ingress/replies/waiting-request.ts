@@ -200,7 +200,7 @@ function fail(request: WaitingRequest, error: ApiError): void {
 /** A worker died after it had sent text of its run. Another worker has the request, and must not answer it. */
 function interrupt(request: WaitingRequest, reply: Reply): void {
   const promptTokens = reply.kind === 'interrupted' ? reply.data.promptTokens : undefined;
-  const delivered = { run: reply.run, tokens: request.tokensDelivered, promptTokens };
+  const delivered = { run: reply.run, completionTokens: request.tokensDelivered, promptTokens };
   request.effects.settleInterrupted(request.lease, delivered);
   fail(request, replyLost(request.progress.delivered));
   if (reply.kind === 'started') cancelJob({ ...request, control: reply.data.control });

@@ -5,17 +5,16 @@ import type { Allowance } from './admit.ts';
 
 /**
  * The month of an account in tokens (contract.md#e4-monthly-quota). `limit` is the plan's limit plus this month's top-ups, null for none.
- * `remaining` is neither used nor reserved, null if there is no limit. `overageLimit` bounds overage if that is enabled, null if it has no
- * bound. Dates are `YYYY-MM-DD`, UTC; the period ends where the next one
- * starts.
+ * `remaining` is neither charged nor reserved, null if there is no limit. `overageLimit` bounds overage if that is enabled, null if it has no
+ * bound. Dates are `YYYY-MM-DD`, UTC; the period ends where the next one starts.
  */
 type Quota = {
   limit: number | null;
-  used: number;
-  reserved: number;
+  chargedTokens: number;
+  reservedTokens: number;
   remaining: number | null;
   topUp: number;
-  overageUsed: number;
+  overageTokens: number;
   overageLimit: number | null;
   period: { start: string; end: string };
 };
@@ -28,7 +27,7 @@ export function quotaOf(
   const limit = allowance.tokensPerMonth === undefined ? null : allowance.tokensPerMonth + topUp;
   const remaining = limit === null ? null : Math.max(0, limit - chargedTokens - reservedTokens);
   const overageLimit = allowance.overageTokensPerMonth ?? null;
-  const tokens = { used: chargedTokens, reserved: reservedTokens, overageUsed: overageTokens };
+  const tokens = { chargedTokens, reservedTokens, overageTokens };
   return { limit, ...tokens, remaining, topUp, overageLimit, period: periodOf(month) };
 }
 
@@ -37,13 +36,13 @@ export function overageMaxOf({ overageEnabled, overageTokensPerMonth }: Allowanc
   return overageEnabled ? overageTokensPerMonth : undefined;
 }
 
-/** Whether the allowance and the overage that it has are used, without what is reserved. */
+/** Whether the allowance and the overage that it has are charged, without what is reserved. */
 export function isUsedUp(counters: LimitCounters, allowance: Allowance): boolean {
-  const { limit, used, overageUsed } = quotaOf(counters, allowance);
-  if (limit === null || used < limit) return false;
+  const { limit, chargedTokens, overageTokens } = quotaOf(counters, allowance);
+  if (limit === null || chargedTokens < limit) return false;
   const overageMax = overageMaxOf(allowance);
   if (overageMax === undefined) return !allowance.overageEnabled;
-  return used >= limit + overageMax || overageUsed >= overageMax;
+  return chargedTokens >= limit + overageMax || overageTokens >= overageMax;
 }
 
 function periodOf(month: string): Quota['period'] {

@@ -43,7 +43,7 @@ const script = loadLua(new URL('./settle.lua', import.meta.url), {
 });
 
 /**
- * Charges the used tokens instead of the reserved ones, and adds the usage to the outbox, once
+ * Charges these tokens instead of the reserved ones, and adds the usage to the outbox, once
  * (decisions.md#an-outbox-in-the-settling-script). A failed call is retried, by default for some seconds, and then fails with its error:
  * the lease is left to expire, or to be settled later.
  */

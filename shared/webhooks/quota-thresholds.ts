@@ -10,7 +10,7 @@ const monthsKept = 2;
 type ToldThresholds = WebhookEndpoint['quotaTold'];
 
 /** The stored usage of an account in a month, and its allowance with top-ups; undefined without a limit. */
-export type QuotaUsage = { used: number; limit: number | undefined };
+export type QuotaUsage = { chargedTokens: number; limit: number | undefined };
 
 export async function findQuotaUsage(
   store: Pick<Store, 'accounts' | 'usage'>,
@@ -19,12 +19,12 @@ export async function findQuotaUsage(
   const [account, sum] = await Promise.all([store.accounts.findAccount(id), store.usage.findUsageSum(id, month)]);
   const perMonth = account && plans[account.plan]?.tokensPerMonth;
   const topUp = account?.topUp?.month === month ? account.topUp.tokens : 0;
-  return { used: sum?.total.chargedTokens ?? 0, limit: perMonth === undefined ? undefined : perMonth + topUp };
+  return { chargedTokens: sum?.total.chargedTokens ?? 0, limit: perMonth === undefined ? undefined : perMonth + topUp };
 }
 
 /** Returns the thresholds that the usage has reached, in order. */
-export function reachedThresholds({ used, limit }: QuotaUsage): number[] {
-  return limit === undefined ? [] : thresholds.filter((percent) => used * 100 >= limit * percent);
+export function reachedThresholds({ chargedTokens, limit }: QuotaUsage): number[] {
+  return limit === undefined ? [] : thresholds.filter((percent) => chargedTokens * 100 >= limit * percent);
 }
 
 /** Returns the reached thresholds that an endpoint has no event of. Months before its first one are not its concern. */

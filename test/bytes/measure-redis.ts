@@ -210,7 +210,7 @@ function lineJob(bytes: number): BatchJob {
     number: 1,
     failures: 0,
     losses: 0,
-    tokens: 5_000,
+    reservedTokens: 5_000,
   };
   return {
     ...call,

@@ -88,7 +88,7 @@ export async function openBatchSide(
         number,
         customId: `line ${line}`,
       },
-      ...{ failures: 0, losses: 0, tokens: 10, tellTo: '' },
+      ...{ failures: 0, losses: 0, reservedTokens: 10, tellTo: '' },
     });
   }
 

@@ -180,7 +180,12 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
     return batchJobSchema.parse({
       ...{ ...call, customId: read.parsed.customId, requestId: requestIdOf(batch.id, line, number), account },
       ...{ keyId: '', plan: 'free', earlierRuns: [], batch: batch.id, line, number, failures: 0, losses: 0 },
-      ...{ errorFormat: 'flat', tokens: cost.tokens, promptEstimate: cost.promptTokens, tellTo: 'svc:control:test' },
+      ...{
+        errorFormat: 'flat',
+        reservedTokens: cost.reservedTokens,
+        promptEstimate: cost.promptTokens,
+        tellTo: 'svc:control:test',
+      },
       ...given,
     });
   }

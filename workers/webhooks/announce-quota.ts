@@ -79,6 +79,6 @@ function eventOfThreshold(
   { account, month }: Month,
   { threshold, usage, at }: { threshold: number; usage: QuotaUsage; at: Date },
 ) {
-  const data = { period: month, threshold, used: usage.used, limit: usage.limit };
+  const data = { period: month, threshold, used: usage.chargedTokens, limit: usage.limit };
   return eventOf({ account, type, at, what: [month, String(threshold)], data });
 }

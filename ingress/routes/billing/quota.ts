@@ -24,7 +24,9 @@ export function presentCallersQuota(ctx: AppContext, deps: QuotaDeps, changed?: 
 export type CallerCounters = { caller: Caller; counters: LimitCounters; planFile: PlanFile };
 
 export function presentQuota({ caller, counters, planFile }: CallerCounters, { topupUrl }: QuotaDeps): object {
-  const { period, ...tokens } = quotaOf(counters, allowanceOf(caller, planFile));
+  const quota = quotaOf(counters, allowanceOf(caller, planFile));
+  const { period, limit, chargedTokens: used, reservedTokens: reserved, overageTokens: overageUsed, ...rest } = quota;
   const { plan, overageEnabled } = caller;
+  const tokens = { limit, used, reserved, overageUsed, ...rest };
   return { plan, unit: 'tokens', period, ...tokens, overageEnabled, resetDate: period.end, topupUrl };
 }

@@ -2,14 +2,14 @@ import { type ApiError, validationError } from '../../errors.ts';
 import { readOutputLimit } from '../fields/output-limit.ts';
 
 /**
- * The maximum cost of a request, in tokens: `tokens` = `promptTokens` + `outputTokensMax` × `choices`. `promptTokens` is an estimate. The
+ * The maximum cost of a request, in tokens: `reservedTokens` = `promptTokens` + `outputTokensMax` × `choices`. `promptTokens` is an estimate. The
  * fields are those that set the three, for error messages.
  */
 export type RequestCost = {
   promptTokens: number;
   outputTokensMax: number;
   choices: number;
-  tokens: number;
+  reservedTokens: number;
   promptField: string;
   limitField: string;
   choicesField: string;
@@ -43,7 +43,7 @@ export function generationCost(
     promptTokens,
     outputTokensMax,
     choices,
-    tokens: promptTokens + outputTokensMax * choices,
+    reservedTokens: promptTokens + outputTokensMax * choices,
     promptField,
     limitField: asked?.field ?? limitFields[0] ?? promptField,
     choicesField: prompts > 1 ? promptField : each.field,
@@ -53,7 +53,7 @@ export function generationCost(
 /** The tokens to reserve for a request that generates nothing. */
 export function promptCost({ promptTokens, promptField }: PromptSize): RequestCost {
   const nothing = { outputTokensMax: 0, choices: 1, limitField: promptField, choicesField: promptField };
-  return { promptTokens, promptField, tokens: promptTokens, ...nothing };
+  return { promptTokens, promptField, reservedTokens: promptTokens, ...nothing };
 }
 
 /**
@@ -66,7 +66,7 @@ export function refuseLargerThanLimit(
   tokensPerMinute: number | undefined,
   whose: 'the plan' | 'this API key' = 'the plan',
 ): ApiError | undefined {
-  if (tokensPerMinute === undefined || cost.tokens <= tokensPerMinute) return undefined;
+  if (tokensPerMinute === undefined || cost.reservedTokens <= tokensPerMinute) return undefined;
   const outputTokens = tokensPerMinute - cost.promptTokens;
   const limit = `${tokensPerMinute} tokens per minute of ${whose}`;
   if (outputTokens < 1) {

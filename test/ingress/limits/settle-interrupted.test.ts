@@ -29,7 +29,7 @@ test('a stream that lost its worker is charged for its prompt and the delivered 
   const settled: Settlement[] = [];
   const settle = recording(settled);
   const settleInterrupted = createSettleInterrupted({ settle, metrics: metrics(), log: recordedLog().log });
-  await settleInterrupted(lease, { run: 2, tokens: 30, promptTokens: 8 });
+  await settleInterrupted(lease, { run: 2, completionTokens: 30, promptTokens: 8 });
   t.is(settled.length, 1);
   t.like(settled[0], {
     account: 'user:alice',
@@ -46,7 +46,7 @@ test('a run that has started meanwhile is lost, too, and nothing is charged if n
   const settled: Settlement[] = [];
   const settle = recording(settled);
   const settleInterrupted = createSettleInterrupted({ settle, metrics: metrics(), log: recordedLog().log });
-  await settleInterrupted(lease, { run: 2, tokens: 0, promptTokens: undefined });
+  await settleInterrupted(lease, { run: 2, completionTokens: 0, promptTokens: undefined });
   t.like(settled[0], { chargedTokens: 0, report: { promptTokens: 0, completionTokens: 0 } });
   t.deepEqual(settled[0]?.report.endedRuns, []);
 });
@@ -55,7 +55,7 @@ test('a run that started meanwhile has not counted the prompt, so the estimate o
   const settled: Settlement[] = [];
   const settle = recording(settled);
   const settleInterrupted = createSettleInterrupted({ settle, metrics: metrics(), log: recordedLog().log });
-  await settleInterrupted(lease, { run: 2, tokens: 30, promptTokens: undefined });
+  await settleInterrupted(lease, { run: 2, completionTokens: 30, promptTokens: undefined });
   t.is(settled[0]?.chargedTokens, 42);
 });
 
@@ -64,9 +64,9 @@ test('its idempotency key ends with it: it is free if nothing is charged, and it
   const settle = recording(settled);
   const settleInterrupted = createSettleInterrupted({ settle, metrics: metrics(), log: recordedLog().log });
   const claim: HeldClaim = { idempotencyKey: 'order-17', bodyMarks: ['new', 'old'], isStream: true, answerBytesMax: 0 };
-  await settleInterrupted({ ...lease, claim }, { run: 2, tokens: 0, promptTokens: undefined });
-  await settleInterrupted({ ...lease, claim }, { run: 2, tokens: 30, promptTokens: undefined });
-  await settleInterrupted(lease, { run: 2, tokens: 30, promptTokens: undefined });
+  await settleInterrupted({ ...lease, claim }, { run: 2, completionTokens: 0, promptTokens: undefined });
+  await settleInterrupted({ ...lease, claim }, { run: 2, completionTokens: 30, promptTokens: undefined });
+  await settleInterrupted(lease, { run: 2, completionTokens: 30, promptTokens: undefined });
   const ended = { idempotencyKey: 'order-17', bodyMark: 'new' };
   t.deepEqual(
     settled.map((settlement) => settlement.claim),
@@ -84,7 +84,7 @@ test('a request that could not be settled is counted, and logged if it is an err
     const counted = metrics();
     await createSettleInterrupted({ settle: answer, metrics: counted, log })(lease, {
       run: 2,
-      tokens: 1,
+      completionTokens: 1,
       promptTokens: 1,
     });
     const failures = (await counted.settleFailures.get()).values.filter(({ value }) => value > 0);
@@ -101,7 +101,7 @@ test('the tokens of a settled request are counted by model and endpoint, and its
     metrics: counted,
     log: recordedLog().log,
   });
-  await settleInterrupted({ ...lease, span }, { run: 2, tokens: 30, promptTokens: 8 });
+  await settleInterrupted({ ...lease, span }, { run: 2, completionTokens: 30, promptTokens: 8 });
   t.deepEqual(ended, [{ name: 'settle', attributes: { 'svc.outcome': 'failed', 'svc.settled': 'settled' } }]);
   const { endpoint, model } = lease.report;
   const values = (await counted.tokens.get()).values.map(({ labels, value }) => [labels, value]);
@@ -113,6 +113,6 @@ test('the tokens of a settled request are counted by model and endpoint, and its
   const failing = createSettleInterrupted({
     ...{ settle: () => Promise.reject(new Error('READONLY')), metrics: counted, log: recordedLog().log },
   });
-  await failing({ ...lease, span }, { run: 2, tokens: 30, promptTokens: 8 });
+  await failing({ ...lease, span }, { run: 2, completionTokens: 30, promptTokens: 8 });
   t.like(ended[1], { name: 'settle', error: 'INTERNAL_ERROR' });
 });

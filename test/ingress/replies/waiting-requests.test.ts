@@ -264,7 +264,7 @@ test.serial('a request whose client left is kept until the last reply of its wor
   say({ kind: 'interrupted', data: { promptTokens: 5 } }, 0, 2);
   t.deepEqual(
     settled,
-    [{ requestId: 'req_1', run: 2, tokens: 9, promptTokens: 5 }],
+    [{ requestId: 'req_1', run: 2, completionTokens: 9, promptTokens: 5 }],
     'its worker died, and it must be settled',
   );
   t.deepEqual(cancelled, [running]);
@@ -406,7 +406,7 @@ test.serial('another worker that starts again after text is an interruption, set
   say(startedElsewhere, 0, 2);
   t.deepEqual(await reply.next(), { kind: 'chunk', text: 'a' });
   t.is((await failureOf(reply.next())).code, 'UPSTREAM_INTERRUPTED');
-  t.deepEqual(settled, [{ requestId: 'req_1', run: 2, tokens: 3, promptTokens: undefined }]);
+  t.deepEqual(settled, [{ requestId: 'req_1', run: 2, completionTokens: 3, promptTokens: undefined }]);
   t.deepEqual(cancelled, [{ ...running, control: 'svc:control:w2' }]);
 });
 
@@ -416,7 +416,7 @@ test.serial('text that was sent and did not arrive is a lost answer, and its req
   say(started, 0);
   say({ kind: 'interrupted', data: { promptTokens: 5 } }, 0, 2);
   t.is((await failureOf(reply.next())).code, 'SERVICE_UNAVAILABLE', 'a frame must not come before its stream');
-  t.deepEqual(settled, [{ requestId: 'req_1', run: 2, tokens: 0, promptTokens: 5 }]);
+  t.deepEqual(settled, [{ requestId: 'req_1', run: 2, completionTokens: 0, promptTokens: 5 }]);
   t.is(requests.count(), 0);
 });
 

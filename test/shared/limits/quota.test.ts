@@ -25,7 +25,13 @@ const allowance: Allowance = {
 };
 
 test('remaining is what is neither used nor reserved, and never negative', (t) => {
-  t.like(quotaOf(counters, allowance), { limit: 1_000, used: 700, reserved: 200, remaining: 100, topUp: 0 });
+  t.like(quotaOf(counters, allowance), {
+    limit: 1_000,
+    chargedTokens: 700,
+    reservedTokens: 200,
+    remaining: 100,
+    topUp: 0,
+  });
   t.is(quotaOf({ ...counters, chargedTokens: 900 }, allowance).remaining, 0);
 });
 
@@ -38,7 +44,7 @@ test('a top-up is part of the limit in its own month only', (t) => {
 
 test('without a limit none is reported, with or without a top-up', (t) => {
   const unlimited = { overageEnabled: false, topUp: { month: '2030-05', tokens: 500 } };
-  t.like(quotaOf(counters, unlimited), { limit: null, remaining: null, used: 700, topUp: 500 });
+  t.like(quotaOf(counters, unlimited), { limit: null, remaining: null, chargedTokens: 700, topUp: 500 });
 });
 
 test('the bound of overage is reported, and applies if overage is on', (t) => {

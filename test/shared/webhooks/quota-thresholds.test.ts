@@ -2,7 +2,7 @@ import test from 'ava';
 import { noteThresholds, reachedThresholds, untoldThresholds } from '../../../shared/webhooks/quota-thresholds.ts';
 
 test('a threshold is reached exactly at its share of the allowance', (t) => {
-  const reached = (used: number, limit?: number) => reachedThresholds({ used, limit });
+  const reached = (chargedTokens: number, limit?: number) => reachedThresholds({ chargedTokens, limit });
   t.deepEqual(reached(79, 100), []);
   t.deepEqual(reached(80, 100), [80]);
   t.deepEqual(reached(94, 100), [80]);

@@ -51,7 +51,7 @@ export function createAdmitLine({
   currentPlanFile: () => PlanFile;
 }): AdmitLine {
   return async function admitLine(job) {
-    const { account, requestId, keyId, tokens } = job;
+    const { account, requestId, keyId, reservedTokens } = job;
     const planFile = currentPlanFile();
     const caller = callers.find(account);
     const asking = { account, subject: account, requestId, lane: 'batch' as const, caller };
@@ -60,10 +60,7 @@ export function createAdmitLine({
         return admit.readCounters(look);
       const report = lostReport({ ...job, plan: found.plan });
       const key = limitedKeyOf(found, keyId);
-      return admit.admit(
-        { ...look, key },
-        { allowance: batchAllowanceOf(found, planFile), reservedTokens: tokens, report },
-      );
+      return admit.admit({ ...look, key }, { allowance: batchAllowanceOf(found, planFile), reservedTokens, report });
     });
     switch (answer.outcome) {
       case 'admitted':

@@ -18,7 +18,7 @@ export const batchJobSchema = queuedCallSchema.extend({
   number: z.int().positive(),
   failures: z.int().nonnegative(),
   losses: z.int().nonnegative(),
-  tokens: z.int().nonnegative(),
+  reservedTokens: z.int().nonnegative(),
   tellTo: z.string(),
 });
 
@@ -29,7 +29,7 @@ export type LineRequest = Omit<
   BatchJob,
   | 'payload'
   | 'headers'
-  | 'tokens'
+  | 'reservedTokens'
   | 'outputTokensMax'
   | 'limitFields'
   | 'choices'
@@ -53,7 +53,7 @@ export function batchJobOf(
   const { requestId, customId, number, failures, losses } = line;
   return {
     ...{ ...call, ...owner, requestId, keyId, earlierRuns: [] },
-    ...{ tokens: cost.tokens, promptEstimate: cost.promptTokens },
+    ...{ reservedTokens: cost.reservedTokens, promptEstimate: cost.promptTokens },
     ...{ batch: id, errorFormat, line: line.line, customId, number, failures, losses },
   };
 }

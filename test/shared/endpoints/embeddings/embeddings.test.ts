@@ -47,15 +47,15 @@ test('a wrong type is refused, and named by its path', (t) => {
 test('a prompt may have a million token ids', (t) => {
   const ids = Array.from({ length: 1_000_000 }, (_, index) => index % 50_000);
   t.like(callOf(embeddings, { input: ids }).cost, { outputTokensMax: 0 });
-  t.true(callOf(embeddings, { input: ids }).cost.tokens >= 1_000_000);
+  t.true(callOf(embeddings, { input: ids }).cost.reservedTokens >= 1_000_000);
 });
 
 test('only the prompt is reserved, by its token ids or its length', (t) => {
   const call = callOf(embeddings, { input: ['a', 'b'], dimensions: 8 });
   t.like(call, { endpoint: '/v1/embeddings', stream: false, choices: 1, outputTokensMax: 0 });
-  t.like(call.cost, { tokens: call.cost.promptTokens, promptField: 'input', limitField: 'input' });
+  t.like(call.cost, { reservedTokens: call.cost.promptTokens, promptField: 'input', limitField: 'input' });
   t.deepEqual(JSON.parse(call.payload), { input: ['a', 'b'], dimensions: 8 });
-  const tokensOf = (fields: object) => callOf(embeddings, fields).cost.tokens;
+  const tokensOf = (fields: object) => callOf(embeddings, fields).cost.reservedTokens;
   t.is(tokensOf({ input: Array(3_000).fill(9) }) - tokensOf({ input: Array(1_000).fill(9) }), 2_000);
   t.true(tokensOf({ input: 'word '.repeat(400) }) > 400);
   for (const given of [undefined, null, 5, {}, [null], [[], 'a']])

@@ -312,6 +312,6 @@ test('counting reserves the estimate of the prompt, like a message without an an
   } = callOf(countTokens, { ...base, system: 'word '.repeat(1_000) });
   const promptTokens = countTokens.request.estimatePrompt(JSON.parse(body), body);
   t.true(promptTokens > 1_000);
-  t.like(cost, { promptTokens, tokens: promptTokens, promptField: 'messages' });
+  t.like(cost, { promptTokens, reservedTokens: promptTokens, promptField: 'messages' });
   t.deepEqual([endpoint, outputTokensMax], ['/v1/messages/count_tokens', 0]);
 });

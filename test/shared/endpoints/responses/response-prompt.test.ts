@@ -81,7 +81,7 @@ test('the reservation is the estimate and the limit', (t) => {
   const call = callOf(responses, { input: 'Hi', max_output_tokens: 9, instructions: 'Be brief.' });
   t.deepEqual(call.cost, {
     promptTokens: estimateInput({ input: 'Hi' }, call.payload),
-    tokens: estimateInput({ input: 'Hi' }, call.payload) + 9,
+    reservedTokens: estimateInput({ input: 'Hi' }, call.payload) + 9,
     ...{ outputTokensMax: 9, choices: 1 },
     ...{ promptField: 'input', limitField: 'max_output_tokens', choicesField: 'n' },
   });

@@ -86,7 +86,7 @@ test('reserves for every choice that a server may generate', (t) => {
   for (const [fields, choices, choicesField] of cases) {
     const cost = costOf({ ...fields, max_tokens: 10 });
     t.like(cost, { choices, choicesField }, JSON.stringify(fields));
-    t.is(cost.tokens, cost.promptTokens + 10 * choices);
+    t.is(cost.reservedTokens, cost.promptTokens + 10 * choices);
   }
 });
 
@@ -207,7 +207,7 @@ const cost = (given: Partial<RequestCost>): RequestCost => {
     choicesField: 'n',
     ...given,
   };
-  return { ...whole, tokens: whole.promptTokens + whole.outputTokensMax * whole.choices };
+  return { ...whole, reservedTokens: whole.promptTokens + whole.outputTokensMax * whole.choices };
 };
 
 test('a request larger than a minute’s tokens is rejected with the largest accepted value, and that value passes', (t) => {
@@ -276,7 +276,7 @@ test('no server generates more than was reserved, whichever names it knows besid
     fc.property(limits, bodies, (limit, body) => {
       const call = callOf({ ...body, ...limit });
       const sent = JSON.parse(bodyFor(call, backend));
-      const reserved = call.cost.tokens - call.cost.promptTokens;
+      const reserved = call.cost.reservedTokens - call.cost.promptTokens;
       const choices = Math.max(sent.n ?? 1, sent.best_of ?? 1);
       for (const rule of rules) if (!((rule(sent) ?? Number.POSITIVE_INFINITY) * choices <= reserved)) return false;
       if (answerChat(chatSchema.parse(sent)).completionTokens > reserved) return false;

@@ -23,7 +23,7 @@ async function spanOf(stored: BatchResult) {
   });
   const { span, ended } = recordedSpan();
   const { replyTo: _, ...call } = jobFor('svc:replies:x', {});
-  const job = { ...call, ...line, number: 1, failures: 0, losses: 0, tokens: 10, tellTo: 'svc:control:x' };
+  const job = { ...call, ...line, number: 1, failures: 0, losses: 0, reservedTokens: 10, tellTo: 'svc:control:x' };
   const ledger = createRunLedger({ run: 1, queueWaitMs: 0 });
   await endLine({ job, run: 1, taken: 1, ledger, span, admission: job } as Parameters<typeof endLine>[0], stored);
   span.end();

@@ -97,7 +97,7 @@ async function openWork(t: ExecutionContext, node: ClusterNode, findAnswer = asy
         customId: `line ${line}`,
         payload: '{}',
       },
-      ...{ plan: 'free', failures: 0, losses: 0, tokens: 10, tellTo: '' },
+      ...{ plan: 'free', failures: 0, losses: 0, reservedTokens: 10, tellTo: '' },
     });
   }
 

@@ -222,7 +222,7 @@ test('a line waits while the month of its key is only reserved, because that may
   await using side = await openLineSide(own.redis);
   const keyId = 'key_1';
   const first = side.jobOf({ keyId });
-  await side.change({ keys: [{ ...furtherKey, limits: { tokensPerMonth: first.tokens } }] });
+  await side.change({ keys: [{ ...furtherKey, limits: { tokensPerMonth: first.reservedTokens } }] });
   side.servers[0]?.fail({ hang: true });
   const stop = new AbortController();
   const running = side.run(first, stop.signal);

@@ -84,7 +84,7 @@ test.serial('queues as many lines as the account may have at once, and one more 
     ...{ requestId: side.requestOf(1), account: side.account, batch: side.batch.id, line: 1, number: 1 },
     ...{ customId: 'line 1', plan: 'free', failures: 0, losses: 0, tellTo: 'svc:control:here' },
   });
-  t.true((account.queued[0]?.tokens ?? 0) > 0);
+  t.true((account.queued[0]?.reservedTokens ?? 0) > 0);
 });
 
 test.serial('a batch whose lines have all ended is counted, and moves to its next state', async (t) => {
