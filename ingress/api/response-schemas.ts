@@ -27,11 +27,20 @@ export const developerKey = z.strictObject({
   endedAt: time.optional(),
   lastUsedAt: time.optional(),
 });
-/** A key as operators see it. */
-const accountKey = developerKey.extend({
-  name: z.string().optional().meta({ description: 'Only further keys have one.' }),
-  state: z.enum(['active', 'rotated', 'revoked', 'expired']),
-  endedAt: time.optional().meta({ description: 'When it ended; of a rotated key that is still valid, when it will.' }),
+/** A key as operators see it. Its account also sees its settings and its usage. */
+export const shownKey = z.strictObject({
+  id: z.string(),
+  name: z.string().meta({ description: '`default` for the key of `POST /v1/keys/developer`.' }),
+  key: z.string().meta({ description: 'Masked.' }),
+  default: z.boolean(),
+  state: z.enum(['active', 'rotated', 'revoked', 'expired']).meta({
+    description: 'A rotated key is valid until `valid_until`.',
+  }),
+  created_at: count.meta({ description: 'Seconds since 1970, UTC, like all times of a key.' }),
+  expires_at: seconds.nullable(),
+  valid_until: seconds.nullable().meta({ description: 'The end of the grace of a rotated key, while it lasts.' }),
+  ended_at: seconds.nullable(),
+  last_used_at: seconds.nullable().meta({ description: 'To the minute; uses of the last half minute may be missing.' }),
 });
 export const developerKeyList = z.strictObject({ object: z.literal('list'), data: z.array(developerKey) });
 
@@ -195,7 +204,9 @@ export const changedAccount = z.strictObject({
   topUp: count,
   suspended: z.boolean(),
   createdAt: time,
-  keys: z.array(accountKey).meta({ description: 'Developer keys, then further keys.' }),
+  keys: z
+    .array(shownKey)
+    .meta({ description: 'The default key, then further keys, then those that have ended, latest first.' }),
   changes: z.array(accountChange),
 });
 /** A batch as operators see it: without what its owner has written. */
@@ -236,7 +247,7 @@ export type Home = z.infer<typeof home>;
 export type MintedKey = z.infer<typeof mintedKey>;
 export type GuestKey = z.infer<typeof guestKey>;
 export type DeveloperKey = z.infer<typeof developerKey>;
-export type AccountKey = z.infer<typeof accountKey>;
+export type ShownKey = z.infer<typeof shownKey>;
 export type Model = z.infer<typeof model>;
 export type File = z.infer<typeof file>;
 export type Batch = z.infer<typeof batch>;

@@ -39,7 +39,7 @@ export function createSharedCallers({
 
 export type SharedCallers = ReturnType<typeof createSharedCallers>;
 
-/** A value of another version of this program, or an unreadable one, counts as missing. */
+/** A value that cannot be read counts as missing. */
 function parseCaller(text: string): Caller | undefined {
   try {
     return callerSchema.safeParse(JSON.parse(text)).data;

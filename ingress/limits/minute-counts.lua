@@ -1,5 +1,6 @@
 #!lua
 -- Counts one event within a minute that begins with the first event, and expires with it.
+-- keys     key: the counter
 -- args     minuteMs
 -- returns  JSON: count: the events so far, including this one; leftMs: the time until the count restarts
 local count = redis.call('INCR', key)

@@ -40,7 +40,7 @@ export function createReadLeases(redis: Redis) {
 
   return {
     find: async (account: string, requestId: string): Promise<RunningRequest | undefined> =>
-      (await read(account, requestId)).find((request) => request.requestId === requestId),
+      (await read(account, requestId))[0],
     /** In no order. */
     list: (account: string): Promise<RunningRequest[]> => read(account),
   };

@@ -2,14 +2,14 @@
 export type Source = { pause(): unknown; resume(): unknown };
 
 /**
- * The source of a body that has left. The engine's old tables of a set keep deleted entries until a full collection, and with them all that
+ * The source of one that has left. The engine's old tables of a set keep deleted entries until a full collection, and with them all that
  * a request has allocated: without this, each collection of young objects copied it.
  */
 const gone: Source = { pause() {}, resume() {} };
 
-type Holder = { account: string; bytes: number; arrivedBytes: number; bodies: number; arriving: Set<unknown> };
+type Holder = { account: string; bytes: number; arrivedBytes: number; count: number; arriving: Set<unknown> };
 
-/** The bytes of one body. `More`: what its budget keeps with them. */
+/** The bytes of one source. `More`: what its budget keeps with them. */
 export type HeldSource<More> = More & {
   source: Source;
   holder: Holder;
@@ -21,8 +21,8 @@ export type HeldSource<More> = More & {
 export type HeldBytes<More> = ReturnType<typeof createHeldBytes<More>>;
 
 /**
- * Counts the bytes of the bodies that this process holds, in total and by account. Keeps the bodies that arrive in order: the oldest may
- * continue past the bound while those that have arrived, and are still held, are below it. So the bound is exceeded by one body.
+ * Counts the bytes of the sources that this process holds, in total and by account. Keeps the sources that arrive in order: the oldest may
+ * continue past the bound while those that have arrived, and are still held, are below it. So the bound is exceeded by one source.
  */
 export function createHeldBytes<More>(bytesMax: number) {
   const holders = createHolders(bytesMax / 4);
@@ -35,78 +35,78 @@ export function createHeldBytes<More>(bytesMax: number) {
     arrivedBytes += bytes;
   }
 
-  function arrived(body: HeldSource<More>): void {
-    if (body.hasArrived) return;
-    body.hasArrived = true;
-    arriving.delete(body);
-    body.holder.arriving.delete(body);
-    addArrived(body, body.bytes);
+  function arrived(held: HeldSource<More>): void {
+    if (held.hasArrived) return;
+    held.hasArrived = true;
+    arriving.delete(held);
+    held.holder.arriving.delete(held);
+    addArrived(held, held.bytes);
   }
 
-  /** The oldest body whose account has room for it. It may continue past the bound. */
+  /** The oldest source whose account has room for it. It may continue past the bound. */
   function oldest(): HeldSource<More> | undefined {
     if (arrivedBytes >= bytesMax) return undefined;
-    for (const body of arriving) if (holders.haveRoomFor(body)) return body;
+    for (const held of arriving) if (holders.haveRoomFor(held)) return held;
     return undefined;
   }
 
   return {
-    /** The bodies of which more may arrive, in the order in which they began. */
+    /** The sources of which more may arrive, in the order in which they began. */
     arriving: arriving as ReadonlySet<HeldSource<More>>,
     oldest,
     bytes: () => bytesHeld,
     isFull: (moreBytes = 0) => bytesHeld + moreBytes >= bytesMax,
-    /** Whether the account of this body holds its part. */
+    /** Whether the account of this source holds its part. */
     isAccountFull: ({ holder }: HeldSource<More>) => holders.isFull(holder),
     begin(account: string, source: Source, more: More): HeldSource<More> {
       const holder = holders.enter(account);
-      const body: HeldSource<More> = { ...more, source, holder, bytes: 0, hasArrived: false, hasLeft: false };
-      arriving.add(body);
-      holder.arriving.add(body);
-      return body;
+      const held: HeldSource<More> = { ...more, source, holder, bytes: 0, hasArrived: false, hasLeft: false };
+      arriving.add(held);
+      holder.arriving.add(held);
+      return held;
     },
     /** Also takes bytes away, if they are fewer than none. */
-    add(body: HeldSource<More>, bytes: number): void {
-      body.bytes += bytes;
-      body.holder.bytes += bytes;
+    add(held: HeldSource<More>, bytes: number): void {
+      held.bytes += bytes;
+      held.holder.bytes += bytes;
       bytesHeld += bytes;
-      if (body.hasArrived) addArrived(body, bytes);
+      if (held.hasArrived) addArrived(held, bytes);
     },
-    /** Whether more of this body may arrive after this many further bytes. */
-    mayContinue: (body: HeldSource<More>, moreBytes = 0) =>
-      holders.haveRoomFor(body, moreBytes) && (bytesHeld + moreBytes < bytesMax || oldest() === body),
+    /** Whether more of this source may arrive after this many further bytes. */
+    mayContinue: (held: HeldSource<More>, moreBytes = 0) =>
+      holders.haveRoomFor(held, moreBytes) && (bytesHeld + moreBytes < bytesMax || oldest() === held),
     arrived,
-    leave(body: HeldSource<More>): void {
-      arrived(body);
-      body.hasLeft = true;
-      body.source = gone;
-      body.holder.bytes -= body.bytes;
-      bytesHeld -= body.bytes;
-      addArrived(body, -body.bytes);
-      holders.leave(body.holder);
+    leave(held: HeldSource<More>): void {
+      arrived(held);
+      held.hasLeft = true;
+      held.source = gone;
+      held.holder.bytes -= held.bytes;
+      bytesHeld -= held.bytes;
+      addArrived(held, -held.bytes);
+      holders.leave(held.holder);
     },
   };
 }
 
-/** The accounts that hold bodies, and their parts. */
+/** The accounts that hold sources, and their parts. */
 function createHolders(accountBytesMax: number) {
   const holders = new Map<string, Holder>();
   return {
     enter(account: string): Holder {
-      const holder = holders.get(account) ?? { account, bytes: 0, arrivedBytes: 0, bodies: 0, arriving: new Set() };
+      const holder = holders.get(account) ?? { account, bytes: 0, arrivedBytes: 0, count: 0, arriving: new Set() };
       holders.set(account, holder);
-      holder.bodies += 1;
+      holder.count += 1;
       return holder;
     },
     leave(holder: Holder): void {
-      holder.bodies -= 1;
-      if (holder.bodies === 0) holders.delete(holder.account);
+      holder.count -= 1;
+      if (holder.count === 0) holders.delete(holder.account);
     },
     isFull: ({ bytes }: Holder) => bytes >= accountBytesMax,
-    haveRoomFor(body: { holder: Holder }, moreBytes = 0): boolean {
-      const { bytes, arrivedBytes, arriving } = body.holder;
+    haveRoomFor(held: { holder: Holder }, moreBytes = 0): boolean {
+      const { bytes, arrivedBytes, arriving } = held.holder;
       if (bytes + moreBytes < accountBytesMax) return true;
-      return firstOf(arriving) === body && arrivedBytes < accountBytesMax;
+      return firstOf(arriving) === held && arrivedBytes < accountBytesMax;
     },
   };
 }

@@ -81,11 +81,12 @@ export function loadScript<Keys extends string, Args extends string>(redis: Redi
   // defineCommand adds this method. It is read now: otherwise another script loaded under the same name would run in its place.
   const run = (redis as unknown as Record<string, (...values: Value[]) => Promise<unknown>>)[script.name];
   if (run === undefined) throw new Error(`the script ${script.name} was not loaded`);
+  const first = script.keys.split(' ').find((name) => !name.startsWith('...'));
   const [keys = [], args = []] = [script.keys, script.args].map((text) => text.split(' ').filter(Boolean).map(bare));
   return (given: NamedValues<Keys, string> & NamedValues<Args, Value>): Promise<unknown> => {
     const from = given as UntypedValues; // it has these names
     const values: Value[] = ['0'];
-    append(values, keys, from, String(from[keys[0] ?? '']));
+    append(values, keys, from, first === undefined ? '' : String(from[first]));
     values[0] = String(values.length - 1);
     append(values, args, from, '');
     return run.apply(redis, values);

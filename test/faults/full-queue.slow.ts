@@ -170,7 +170,7 @@ faultTest(
   test.serial,
   {
     id: '18g',
-    done: 'an ingress has no room left for waiting bodies',
+    done: 'an ingress has no room left for waiting payloads',
     promised: '503 SERVICE_UNAVAILABLE; the room is free again when their clients disconnect',
   },
   async (t, see) => {

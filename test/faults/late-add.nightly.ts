@@ -19,8 +19,8 @@ const batchesMax = 16;
 const timeouts = { queue_ms: 5_000, request_ms: 20_000 };
 const question = 'Is it too late?';
 
-/** The description of an admitted request in case it is lost, JSON in JSON. Nothing else that an ingress sends contains it. */
-const admissions = { text: String.raw`\"outcome\":\"lost\"`, count: batch };
+/** The description of an admitted request in case it is lost. Nothing else that an ingress sends contains it. */
+const admissions = { text: '"outcome":"lost"', count: batch };
 /** Only a job contains the question. */
 const jobs = { text: question, count: batch };
 

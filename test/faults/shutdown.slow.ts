@@ -239,11 +239,10 @@ test.serial('an ingress that stops has stored when keys were last used, to the m
   const device = `device:${createHash('sha256').update('device-of-ann').digest('hex')}`;
   const { body } = await keys.account(device);
   const [listed] = await keys.list('used');
-  const [ofDevice] = body.keys as { lastUsedAt?: string }[]; // a response of the service itself
-  for (const lastUsedAt of [listed?.lastUsedAt, ofDevice?.lastUsedAt]) {
-    const at = Date.parse(lastUsedAt ?? '');
+  const [ofDevice] = body.keys as { last_used_at?: number }[]; // a response of the service itself
+  for (const at of [Date.parse(listed?.lastUsedAt ?? ''), (ofDevice?.last_used_at ?? 0) * 1_000]) {
     t.is(at % 60_000, 0);
-    t.true(at > startedAt - 60_000 && at <= endedAt, lastUsedAt);
+    t.true(at > startedAt - 60_000 && at <= endedAt, `${at}`);
   }
   t.is(body.account, device);
   const firstSeenAt = Date.parse(String(body.createdAt));

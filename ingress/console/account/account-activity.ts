@@ -1,9 +1,8 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
-import type { Account, OperatorBatch } from '../../api/response-schemas.ts';
+import type { Account, OperatorBatch, ShownKey } from '../../api/response-schemas.ts';
 import type { OperatorRequest } from '../../requests/request-schemas.ts';
 import type { Api } from '../api/api.ts';
-import type { ShownKey } from '../keys/key-state.ts';
 import { usePolled } from '../page/use-loaded.ts';
 import { useNewest } from '../page/use-newest.ts';
 import { AccountBatches } from './account-batches.ts';

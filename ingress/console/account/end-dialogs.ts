@@ -1,6 +1,5 @@
 import { h } from 'preact';
-import type { OperatorBatch } from '../../api/response-schemas.ts';
-import type { ShownKey } from '../keys/key-state.ts';
+import type { OperatorBatch, ShownKey } from '../../api/response-schemas.ts';
 import { AskDialog } from './ask-dialog.ts';
 
 type Props = { account: string; run: (reason: string) => Promise<void>; close: () => void };

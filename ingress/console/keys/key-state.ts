@@ -1,9 +1,4 @@
-import type { Key } from '../../routes/keys/key-schemas.ts';
-
-/** What is shown of a key. Operators are not told its settings and its usage. */
-export type ShownKey = Pick<Key, 'id' | 'name' | 'key' | 'default' | 'state' | 'created_at' | 'last_used_at'> &
-  Pick<Key, 'expires_at' | 'valid_until' | 'ended_at'> &
-  Partial<Pick<Key, 'usage'>>;
+import type { ShownKey } from '../../api/response-schemas.ts';
 
 /** `in grace`: rotated, and still valid. `rotated`: its grace is over. */
 export type ShownState = 'active' | 'in grace' | 'expired' | 'rotated' | 'revoked';

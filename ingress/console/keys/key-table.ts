@@ -1,5 +1,7 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
+import type { ShownKey } from '../../api/response-schemas.ts';
+import type { Key } from '../../routes/keys/key-schemas.ts';
 import { StateBadge, type Tone } from '../controls/state-badge.ts';
 import { type Column, Table } from '../controls/table.ts';
 import { formatCount, formatRest, formatTime } from '../page/format.ts';
@@ -9,12 +11,13 @@ import {
   type KeyChange,
   possibleChanges,
   restOf,
-  type ShownKey,
   type ShownState,
   shownState,
   sortKeys,
 } from './key-state.ts';
 
+/** Operators are not told its usage. */
+type ListedKey = ShownKey & Partial<Pick<Key, 'usage'>>;
 type Ask<Shown> = (what: KeyChange, key: Shown) => void;
 type Props<Shown> = {
   caption: string;
@@ -36,7 +39,7 @@ const tones: Record<ShownState, Tone> = {
 const searchedFrom = 10;
 
 /** All keys of an account, masked. */
-export function KeyTable<Shown extends ShownKey>({ caption, keys, allowed = allChanges, ask }: Props<Shown>) {
+export function KeyTable<Shown extends ListedKey>({ caption, keys, allowed = allChanges, ask }: Props<Shown>) {
   const [, tick] = useState(0);
   const now = Date.now();
   const [wanted, setWanted] = useState('');
@@ -69,7 +72,7 @@ export function KeyTable<Shown extends ShownKey>({ caption, keys, allowed = allC
 
 const allChanges: readonly KeyChange[] = ['edit', 'rotate', 'revoke'];
 const createdColumn: Column<ShownKey> = { title: 'Created', cell: ({ created_at: at }) => formatTime(at) };
-const usageColumn: Column<ShownKey> = {
+const usageColumn: Column<ListedKey> = {
   title: 'Used this month',
   cell: ({ usage }) => (usage ? `${counted(usage.requests, 'request')}, ${counted(usage.tokens, 'token')}` : '–'),
   holds: 'text',

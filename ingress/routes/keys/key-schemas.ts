@@ -1,28 +1,17 @@
 import { z } from 'zod';
 import { keyFilesSchema } from '../../../shared/store/accounts/key.ts';
 import { usageMonthSchema } from '../../../shared/store/usage/usage-record.ts';
+import { shownKey } from '../../api/response-schemas.ts';
 
 /** Schemas of the responses about keys, for the documentation and the console. */
 
 const count = z.int().nonnegative();
-const time = z.int().nonnegative().nullable();
 const names = z.array(z.string()).nullable();
 const limit = z.int().positive().nullable();
 
 export const key = z.strictObject({
-  id: z.string(),
   object: z.literal('key'),
-  name: z.string().meta({ description: '`default` for the key of `POST /v1/keys/developer`.' }),
-  key: z.string().meta({ description: 'Masked.' }),
-  default: z.boolean(),
-  state: z.enum(['active', 'rotated', 'revoked', 'expired']).meta({
-    description: 'A rotated key is valid until `valid_until`.',
-  }),
-  created_at: count.meta({ description: 'Seconds since 1970, UTC, like all times of a key.' }),
-  expires_at: time,
-  valid_until: time.meta({ description: 'The end of the grace of a rotated key, while it lasts.' }),
-  ended_at: time,
-  last_used_at: time.meta({ description: 'To the minute; uses of the last half minute may be missing.' }),
+  ...shownKey.shape,
   endpoints: names,
   models: names,
   allowed_ips: names,

@@ -45,7 +45,7 @@ export interface AnswerFormat {
 export interface VectorFormat {
   /** `mark`: a text that no backend can know. */
   createCutter(mark: string): VectorCutter;
-  /** The vectors as the body of the request asks for them. What they grow by is spent of the budget. */
+  /** The vectors as the payload asks for them. What they grow by is spent of the budget. */
   encode(vectors: readonly Vector[], asked: { payload: string; budget: SizeBudget }): Promise<readonly Vector[]>;
 }
 

@@ -269,7 +269,7 @@ test('an operator sees all keys of an account, and what changed', async (t) => {
   t.deepEqual(
     keys.map(({ id, state, name }) => [id, state, name]),
     [
-      [graced.id, 'active', undefined],
+      [graced.id, 'active', 'default'],
       [byDefault?.id, 'rotated', 'default'],
       [id, 'revoked', 'export'],
     ],

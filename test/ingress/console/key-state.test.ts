@@ -1,5 +1,4 @@
 import test from 'ava';
-import { shownKeyOf } from '../../../ingress/console/account/account-keys.ts';
 import {
   isEnding,
   possibleChanges,
@@ -94,18 +93,4 @@ test('keys are sorted by name, a rotated key after its successor, and ended ones
     sorted.map(({ id }) => id),
     ['default', 'old default', 'new two', 'old two', 'ten', 'later end', 'earlier end'],
   );
-});
-
-test('operators see the state of a key as its owner does', (t) => {
-  const key = { id: 'key_01', key: 'svc_abcdef****', plan: 'free', createdAt: '2025-12-31T00:00:00.000Z' };
-  const ending = (ms: number) => new Date(now + ms).toISOString();
-  const byDefault = shownKeyOf({ ...key, state: 'active', lastUsedAt: ending(-1_000) }, now);
-  t.like(byDefault, { id: 'key_01', name: 'default', default: true, last_used_at: seconds - 1 });
-  t.is(shownState(byDefault, now), 'active');
-  const inGrace = shownKeyOf({ ...key, name: 'default', state: 'rotated', endedAt: ending(1_000) }, now);
-  t.like(inGrace, { default: false, valid_until: seconds + 1, ended_at: null });
-  t.deepEqual([shownState(inGrace, now), shownState(inGrace, now + 1_000)], ['in grace', 'rotated']);
-  const ended = shownKeyOf({ ...key, name: 'ci', state: 'revoked', endedAt: ending(-1_000) }, now);
-  t.like(ended, { name: 'ci', default: false, valid_until: null, ended_at: seconds - 1 });
-  t.deepEqual([shownState(ended, now), possibleChanges(ended, now)], ['revoked', []]);
 });

@@ -17,7 +17,7 @@ const planFile = {
   models: { 'small-chat': { queueMs: 60_000 } },
   timeouts,
 } as unknown as PlanFile;
-const cost = { promptTokens: 5, outputTokensMax: 10, choices: 1, tokens: 15 };
+const cost = { promptTokens: 5, outputTokensMax: 10, choices: 1 };
 const fields = { promptField: 'messages', limitField: 'max_tokens', choicesField: 'n' };
 
 type Given = { model?: string; tier?: string; tokens?: number; refusal?: ApiError };
@@ -31,7 +31,7 @@ async function askedFor({ model = 'small-chat', tier = 'guest', tokens = 15, ref
       throw new Error('asked');
     },
   } as unknown as CheckCaller;
-  const call = { model, tier, endpoint: '/v1/chat/completions', cost: { ...cost, ...fields, tokens } };
+  const call = { model, tier, endpoint: '/v1/chat/completions', cost: { ...cost, ...fields, reservedTokens: tokens } };
   const state = { planFile, requestId: 'req_1', address: '192.0.2.1', credential: { hashes: ['hash'] }, call, refusal };
   const ctx = { state } as unknown as AppContext; // the stage uses nothing else before its answer
   const stage = admitRequest({ checkCaller, topupUrl: '', metrics: {} as IngressMetrics });

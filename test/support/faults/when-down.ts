@@ -23,7 +23,7 @@ export const whenDown: readonly Row[] = [
     shownBy: ['19a'],
   },
   {
-    unavailable: "room in a model's queue, or for waiting bodies",
+    unavailable: "room in a model's queue, or for waiting payloads",
     newRequests:
       'for that model, or for all: 503 `SERVICE_UNAVAILABLE` at once, nothing charged, `Retry-After` spread over 1 to 5 s',
     inFlight: 'unaffected',

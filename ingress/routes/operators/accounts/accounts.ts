@@ -1,14 +1,14 @@
 import { z } from 'zod';
 import { type Account, type Change, monthOf } from '../../../../shared/store/accounts/account.ts';
 import type { ListedAccount } from '../../../../shared/store/accounts/account-store.ts';
-import type { AuditRecord } from '../../../../shared/store/accounts/audit-records.ts';
-import { recordsOf } from '../../../../shared/store/accounts/audit-records.ts';
+import { type AuditRecord, recordsOf } from '../../../../shared/store/accounts/audit-records.ts';
 import type { Store } from '../../../../shared/store/store.ts';
 import { limitParameter, parseQuery } from '../../../api/list-query.ts';
 import { presentOperatorBatch } from '../../../api/present-batch.ts';
 import type { AccountSummary } from '../../../api/response-schemas.ts';
+import { keysOf } from '../../../callers/key-list.ts';
 import { type Stage, timeOf } from '../../../request-state.ts';
-import { presentAllKeys } from '../../keys/present-key.ts';
+import { presentShownKey } from '../../keys/present-key.ts';
 import { accountOf, findPresent, named, noSuchAccount } from './named-account.ts';
 
 export const accountsQuery = z.strictObject({
@@ -76,7 +76,7 @@ export function presentAccount(account: Account | undefined, now: Date, records:
     topUp,
     suspended,
     createdAt,
-    keys: presentAllKeys(account, now),
+    keys: keysOf(account).map((key) => presentShownKey(key, now)),
     changes,
   };
 }

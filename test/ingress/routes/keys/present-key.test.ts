@@ -1,7 +1,7 @@
 import test from 'ava';
 import { createKey, mintKey, revokeKey, rotateKey } from '../../../../ingress/callers/change-keys.ts';
 import { keysOf } from '../../../../ingress/callers/key-list.ts';
-import { presentAllKeys, presentDeveloperKeys, presentKey } from '../../../../ingress/routes/keys/present-key.ts';
+import { presentDeveloperKeys, presentKey, presentShownKey } from '../../../../ingress/routes/keys/present-key.ts';
 import { changeSettings } from '../../../../shared/account-changes/change-settings.ts';
 import type { Account } from '../../../../shared/store/accounts/account.ts';
 import type { NewKey } from '../../../../shared/store/accounts/key.ts';
@@ -42,12 +42,6 @@ test('a default key that was rotated with a grace has ended in the list of devel
     1: { id: 'key_ci', name: 'ci', default: false, state: 'active' },
     2: { id: 'key_old', name: 'default', default: false, state: 'rotated', valid_until: 30, ended_at: null },
   });
-  t.like(presentAllKeys(account, at(20)), {
-    length: 3,
-    0: { id: 'key_new', state: 'active', name: undefined },
-    1: { id: 'key_ci', plan: 'pro', name: 'ci' },
-    2: { id: 'key_old', plan: 'free', name: 'default', state: 'rotated', endedAt: at(30) },
-  });
   t.like(shown(account, 30)[2], { state: 'rotated', valid_until: null, ended_at: 30 }, 'its grace is over');
 });
 
@@ -69,4 +63,22 @@ test('developer keys are listed newest first, at most 100, and further keys are 
     ids,
     Array.from({ length: 100 }, (_, index) => `key_${119 - index}`),
   );
+});
+
+test('operators see a key as its account does, also its end, without its settings and its usage', (t) => {
+  const fields = { name: 'ci', expiresAt: at(50), models: ['small-chat'] };
+  const account = after(...rotated, createKey({ ...byAnn, key: keyNamed('soon', 12), fields }));
+  for (const seconds of [20, 60]) {
+    const keys = keysOf(account);
+    t.is(keys.length, 4);
+    for (const key of keys) {
+      const { object, endpoints, models, allowed_ips, limits, files, usage, ...rest } = presentKey(key, {
+        ...{ now: seconds * 1_000, month: '1970-01', usage: { requests: 1, chargedTokens: 5 } },
+      });
+      t.deepEqual(presentShownKey(key, at(seconds)), rest);
+    }
+  }
+  const soon = (seconds: number) => shown(account, seconds).find(({ id }) => id === 'key_soon');
+  t.like(soon(20), { state: 'active', expires_at: 50, ended_at: null });
+  t.like(soon(50), { state: 'expired', expires_at: 50, ended_at: null });
 });

@@ -1,6 +1,7 @@
 import Router from '@koa/router';
 import test, { type ExecutionContext } from 'ava';
 import Koa from 'koa';
+import { secondsOf } from '../../../../ingress/api/present-file.ts';
 import { account as accountAnswer, changedAccount } from '../../../../ingress/api/response-schemas.ts';
 import { createKey, rotateKey } from '../../../../ingress/callers/change-keys.ts';
 import { answerErrors } from '../../../../ingress/middleware/answer-errors.ts';
@@ -128,11 +129,11 @@ test('a default key that was rotated by its id is listed once, in its grace and 
   const [first, second, third] = [defaultKeyOf(account)?.id ?? '', newKey(), newKey()];
   await store.accounts.changeAccount('user:ann', rotateKey({ named: { id: first }, key: second, graceMs: 60_000 }));
   const inGrace = await get();
-  const endedAt = new Date(second.createdAt.getTime() + 60_000).toISOString();
+  const validUntil = secondsOf(new Date(second.createdAt.getTime() + 60_000));
   t.like(inGrace.keys, {
     length: 2,
     0: { id: second.id, state: 'active' },
-    1: { id: first, state: 'rotated', endedAt },
+    1: { id: first, state: 'rotated', valid_until: validUntil, ended_at: null },
   });
   await store.accounts.changeAccount('user:ann', rotateKey({ named: { id: second.id }, key: third, graceMs: 0 }));
   const after = await get();
@@ -147,5 +148,5 @@ test('a rotated key whose expiry comes before the end of its grace is listed wit
   await store.accounts.changeAccount('user:ann', createKey({ account: 'user:ann', plan: 'free', key: first, fields }));
   await store.accounts.changeAccount('user:ann', rotateKey({ named: { id: first.id }, key: second, graceMs: 60_000 }));
   const listed = (await get()).keys.find(({ id }) => id === first.id);
-  t.like(listed, { state: 'rotated', endedAt: expiresAt.toISOString() });
+  t.like(listed, { state: 'rotated', valid_until: secondsOf(expiresAt) });
 });

@@ -104,7 +104,11 @@ test('reserves for every choice of every prompt', (t) => {
   ];
   for (const [fields, choices] of cases) {
     const { cost, payload: body } = callOf(completions, { max_tokens: 7, ...fields });
-    t.like(cost, { choices, reservedTokens: cost.promptTokens + 7 * choices, promptField: 'prompt' }, JSON.stringify(fields));
+    t.like(
+      cost,
+      { choices, reservedTokens: cost.promptTokens + 7 * choices, promptField: 'prompt' },
+      JSON.stringify(fields),
+    );
     t.is(completions.request.choicesOf(JSON.parse(body)), choices);
   }
   t.is(callOf(completions, { prompt: ['a', 'b'], n: 2 }).choices, 4, 'the choices of the answer');

@@ -60,7 +60,12 @@ test('any object can be estimated, valid or not', (t) => {
 test('the reservation is the estimate and the limit', (t) => {
   const call = callOf(messages, { messages: [{ role: 'user', content: 'Hi' }], max_tokens: 9 });
   const promptTokens = estimateMessagePrompt(JSON.parse(call.payload), call.payload);
-  t.like(call.cost, { promptTokens, reservedTokens: promptTokens + 9, promptField: 'messages', limitField: 'max_tokens' });
+  t.like(call.cost, {
+    promptTokens,
+    reservedTokens: promptTokens + 9,
+    promptField: 'messages',
+    limitField: 'max_tokens',
+  });
 });
 
 test('the tokenizer gets every text that the model reads, once', (t) => {
