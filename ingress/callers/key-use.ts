@@ -4,11 +4,6 @@ import type { Log } from '../../shared/process/log.ts';
 import { within } from '../../shared/process/shutdown.ts';
 import type { AccountStore, KeyUse as NotedUse } from '../../shared/store/accounts/account-store.ts';
 
-/** Records when keys were last used, to the minute, without delaying requests. */
-export interface KeyUse extends AsyncDisposable {
-  note(caller: Pick<Caller, 'account' | 'keyId'>): void;
-}
-
 const minuteMs = 60_000;
 /** Uses of more keys than this within a minute are not recorded, to bound memory. */
 const keysMax = 100_000;
@@ -26,7 +21,7 @@ export function createKeyUse({
   log: Log;
   now?: () => number;
   everyMs?: number;
-}): KeyUse {
+}) {
   const waiting = new Map<string, NotedUse>();
   /** The time until which a key needs no further record. */
   const noted = new Map<string, number>();
@@ -59,7 +54,7 @@ export function createKeyUse({
 
   const timer = setInterval(writeOnce, everyMs).unref();
   return {
-    note({ account, keyId }) {
+    note({ account, keyId }: Pick<Caller, 'account' | 'keyId'>): void {
       if (keyId === undefined || (noted.get(keyId) ?? 0) > now()) return;
       if (noted.size >= keysMax || waiting.size >= keysMax) return;
       const minute = Math.floor(now() / minuteMs) * minuteMs;
@@ -73,3 +68,6 @@ export function createKeyUse({
     },
   };
 }
+
+/** Records when keys were last used, to the minute, without delaying requests. */
+export type KeyUse = ReturnType<typeof createKeyUse>;

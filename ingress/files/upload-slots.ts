@@ -9,11 +9,6 @@ export interface UploadSlot {
   leave(): void;
 }
 
-export interface UploadSlots {
-  /** Fails with `SERVICE_UNAVAILABLE` at the limit of this ingress, and with `rate_limit_exceeded` at the limit of the account. */
-  enter(account: string): UploadSlot;
-}
-
 const retryAfterMs = 1_000;
 /** An upload counts as new for this long; after that its rate decides. */
 const judgedAfterMs = 5_000;
@@ -36,7 +31,7 @@ export function createUploadSlots({
   uploadsMax: number;
   ofAccountMax: number;
   now?: () => number;
-}): UploadSlots {
+}) {
   const taken = new Map<string, number>();
   const uploads = new Set<Upload>();
 
@@ -62,7 +57,8 @@ export function createUploadSlots({
   }
 
   return {
-    enter(account) {
+    /** Fails with `SERVICE_UNAVAILABLE` at the limit of this ingress, and with `rate_limit_exceeded` at the limit of the account. */
+    enter(account: string): UploadSlot {
       const own = taken.get(account) ?? 0;
       if (own >= ofAccountMax) {
         const message = `At most ${ofAccountMax} files can be uploaded at once.`;
@@ -84,6 +80,8 @@ export function createUploadSlots({
     },
   };
 }
+
+export type UploadSlots = ReturnType<typeof createUploadSlots>;
 
 function tooSlow(): ApiError {
   return new ApiError('REQUEST_TIMEOUT', 'All upload slots are in use, and this upload was the slowest. Retry.');

@@ -23,20 +23,6 @@ export interface HeldPlace {
  */
 export type QueueEntry = { place: QueuePlace; requestsAtOnceMax: number | undefined } | { full: 'jobs' | 'bytes' };
 
-export interface QueueBounds {
-  /**
-   * Does no I/O: decides by the last count, and by what this ingress has admitted since. `holder`: whose share the request takes, if not
-   * that of its account.
-   */
-  enter(request: { model: string; account: string; holder?: string; bytes: number }): QueueEntry;
-  /** Resolves when a count is needed: a request has entered since the last count, jobs were waiting then, or it failed. */
-  whenUseful(): Promise<void>;
-  /** Takes a new count; undefined if counting failed. */
-  counted(depths: Depths | undefined): void;
-  /** Bytes of the payloads of the jobs of this ingress that have not started. */
-  bytesWaiting(): number;
-}
-
 type PlaceRequest = Parameters<QueueBounds['enter']>[0];
 
 type Model = {
@@ -73,7 +59,7 @@ export function createQueueBounds({
   depthMax: number;
   bytesMax: number;
   now?: () => number;
-}): QueueBounds {
+}) {
   const models = new Map<string, Model>();
   followNames();
   const payloads = createWaitingPayloads(bytesMax);
@@ -120,7 +106,11 @@ export function createQueueBounds({
   }
 
   return {
-    enter(request) {
+    /**
+     * Does no I/O: decides by the last count, and by what this ingress has admitted since. `holder`: whose share the request takes, if not
+     * that of its account.
+     */
+    enter(request: { model: string; account: string; holder?: string; bytes: number }): QueueEntry {
       const { model: name, holder = request.account, bytes } = request;
       const model = modelOf(name);
       useful.resolve();
@@ -132,8 +122,10 @@ export function createQueueBounds({
       if (requestsAtOnceMax === 0) return { place: noPlace, requestsAtOnceMax };
       return { place: takePlace(model, request), requestsAtOnceMax };
     },
-    whenUseful: () => useful.promise,
-    counted(depths) {
+    /** Resolves when a count is needed: a request has entered since the last count, jobs were waiting then, or it failed. */
+    whenUseful: (): Promise<void> => useful.promise,
+    /** Takes a new count; undefined if counting failed. */
+    counted(depths: Depths | undefined): void {
       useful = Promise.withResolvers();
       followNames();
       for (const [name, model] of models) {
@@ -141,9 +133,12 @@ export function createQueueBounds({
         if (model.counted !== 0 || model.uncounted.size > 0) useful.resolve();
       }
     },
+    /** Bytes of the payloads of the jobs of this ingress that have not started. */
     bytesWaiting: payloads.bytes,
   };
 }
+
+export type QueueBounds = ReturnType<typeof createQueueBounds>;
 
 function newModel(): Model {
   return { counted: undefined, uncounted: new Set(), accounts: new Map(), places: new Map() };

@@ -20,14 +20,6 @@ export type Depths = {
 /** The latest turn of a rank in a model's queue that one ingress knows to be taken. */
 export type TakenTurn = { model: string; rank: number; turn: number };
 
-export interface QueueDepths {
-  /**
-   * Returns a count that began at most about `ageMsMax` ago, by any ingress. Stores the turns of `taken` that are later than the stored
-   * ones for the other ingresses, which cannot read them from the head of an empty queue. Fails while Redis is unavailable.
-   */
-  read(ageMsMax: number, taken?: readonly TakenTurn[]): Promise<Depths>;
-}
-
 const lifeMs = 60_000;
 
 /**
@@ -42,7 +34,7 @@ export function createQueueDepths({
   redis: Redis;
   currentPlanFile: () => Pick<PlanFile, 'models' | 'plans'>;
   now?: () => number;
-}): QueueDepths {
+}) {
   const readHeads = createReadHeads(redis);
 
   type Field = readonly [name: string, value: string];
@@ -80,7 +72,11 @@ export function createQueueDepths({
   }
 
   return {
-    async read(ageMsMax, taken = []) {
+    /**
+     * Returns a count that began at most about `ageMsMax` ago, by any ingress. Stores the turns of `taken` that are later than the stored
+     * ones for the other ingresses, which cannot read them from the head of an empty queue. Fails while Redis is unavailable.
+     */
+    async read(ageMsMax: number, taken: readonly TakenTurn[] = []): Promise<Depths> {
       const askedAt = now();
       const [time, stored] = await Promise.all([redisNow(redis, queueDepthsKey), redis.hgetall(queueDepthsKey)]);
       const later = laterTurns(taken, stored);
@@ -100,6 +96,8 @@ export function createQueueDepths({
     },
   };
 }
+
+export type QueueDepths = ReturnType<typeof createQueueDepths>;
 
 /** The turns that are later than the stored ones, by their fields. */
 function laterTurns(taken: readonly TakenTurn[], stored: Record<string, string>): Record<string, string> {

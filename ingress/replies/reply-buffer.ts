@@ -18,30 +18,13 @@ const countedCharacters = 16_384;
 /** If more than this is buffered for one slow client, its reply fails (contract.md#p5-slow-clients). */
 const bufferedBytesMax = 1_048_576;
 
-/** Buffers the events of one reply between the reply stream and the response. */
-export interface ReplyBuffer {
-  /**
-   * Returns the next event; all text that has arrived is one event. After a failure, returns the events from before it, then throws
-   * `ApiError`.
-   */
-  next(): Promise<ReplyEvent>;
-  /**
-   * Returns false if the buffer is full because the reader is slow, and drops the event: it may say that the answer is complete. After a
-   * failure, `push` and `fail` have no effect.
-   */
-  push(event: ReplyEvent): boolean;
-  fail(error: ApiError): void;
-  /** Drops what is buffered, and returns it: the client is gone. */
-  discard(): ReplyEvent[];
-}
-
 type Deps = { held: HeldAnswer; source: Source; onStalled: () => void };
 
 /**
  * What is buffered counts in `held`, and what was returned until the next event is asked for: it is being written. While there is no room
  * for it, the source of its pieces is paused. `onStalled` is called when it must go, because others need the room.
  */
-export function createReplyBuffer(deps: Deps): ReplyBuffer {
+export function createReplyBuffer(deps: Deps) {
   const room = createRoom(deps);
   const events: ReplyEvent[] = [];
   let bufferedBytes = 0;
@@ -81,7 +64,11 @@ export function createReplyBuffer(deps: Deps): ReplyBuffer {
   }
 
   return {
-    async next() {
+    /**
+     * Returns the next event; all text that has arrived is one event. After a failure, returns the events from before it, then throws
+     * `ApiError`.
+     */
+    async next(): Promise<ReplyEvent> {
       room.give(writtenBytes);
       const event = takeNext();
       if (event !== undefined) return event;
@@ -89,7 +76,11 @@ export function createReplyBuffer(deps: Deps): ReplyBuffer {
       reader = Promise.withResolvers();
       return reader.promise;
     },
-    push(event) {
+    /**
+     * Returns false if the buffer is full because the reader is slow, and drops the event: it may say that the answer is complete. After a
+     * failure, `push` and `fail` have no effect.
+     */
+    push(event: ReplyEvent): boolean {
       // An end after text that was discarded would make an incomplete answer look complete.
       if (failure !== undefined) return true;
       if (reader !== undefined || event.kind !== 'chunk') {
@@ -104,14 +95,18 @@ export function createReplyBuffer(deps: Deps): ReplyBuffer {
       keep({ kind: 'chunk', text: ownText(event.text) });
       return true;
     },
-    fail(error) {
+    fail(error: ApiError): void {
       failure ??= error;
       reader?.reject(failure);
       reader = undefined;
     },
-    discard: () => events.splice(0),
+    /** Drops what is buffered, and returns it: the client is gone. */
+    discard: (): ReplyEvent[] => events.splice(0),
   };
 }
+
+/** Buffers the events of one reply between the reply stream and the response. */
+export type ReplyBuffer = ReturnType<typeof createReplyBuffer>;
 
 /** The part of the budget that is held for one reply. */
 function createRoom({ held, source, onStalled }: Deps) {

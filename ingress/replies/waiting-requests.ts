@@ -15,34 +15,13 @@ import {
   type WaitingRequest,
 } from './waiting-request.ts';
 
-export interface WaitingRequests {
-  /**
-   * Registers a request before it is queued, so that no reply can arrive too early. Takes over its place, and leaves it when the first
-   * reply arrives, when no reply can arrive any more, and when this throws.
-   */
-  expect(request: ExpectedRequest): ExpectedReply;
-  deliver(reply: Reply): void;
-  /** Fails every request that waits for replies in this stream, with this error, and cancels its job unless its answer is kept. */
-  failStream(replyTo: string, error: ApiError): void;
-  /** Fails the requests of these that no worker has started, with this error, and releases them. */
-  failQueued(isMeant: (request: { account: string; model: string }) => boolean, error: ApiError): void;
-  /** Whether requests wait for replies in this stream. */
-  useStream(replyTo: string): boolean;
-  /** Fails every waiting request and all later ones, and cancels their jobs unless their answers are kept. */
-  close(error: ApiError): void;
-  /** Requests whose client waits, or whose answer is kept. */
-  count(): number;
-  /** For each model, how long its oldest request that no worker has started has been waiting, in milliseconds. */
-  oldest(): Map<string, number>;
-}
-
 /**
  * Keeps the requests of this ingress that wait for their reply. Timers of this ingress end every wait, even if everything else fails
  * (contract.md#d8-deadlines).
  */
 export function createWaitingRequests(
   deps: Pick<WaitingEffects, 'cancel' | 'release' | 'settleInterrupted' | 'reportTaken' | 'answers'>,
-): WaitingRequests {
+) {
   const waiting = new Map<string, WaitingRequest>();
   let closed: ApiError | undefined;
   const effects: WaitingEffects = {
@@ -64,7 +43,11 @@ export function createWaitingRequests(
   const of = (replyTo: string) => [...waiting.values()].filter((request) => request.replyTo === replyTo);
 
   return {
-    expect(expected) {
+    /**
+     * Registers a request before it is queued, so that no reply can arrive too early. Takes over its place, and leaves it when the first
+     * reply arrives, when no reply can arrive any more, and when this throws.
+     */
+    expect(expected: ExpectedRequest): ExpectedReply {
       if (closed !== undefined) {
         expected.place.leave();
         deps.release(expected.lease).catch(() => {});
@@ -85,26 +68,32 @@ export function createWaitingRequests(
         fail: (error) => leaveRequest(request, error),
       };
     },
-    deliver(reply) {
+    deliver(reply: Reply): void {
       const request = waiting.get(reply.request);
       if (request !== undefined) deliverReply(request, reply);
       // The request was given up before its worker was known.
       else if (reply.kind === 'started')
         deps.cancel({ requestId: reply.request, model: undefined, control: reply.data.control });
     },
-    failStream: (replyTo, error) => fail(of(replyTo), error),
-    failQueued(isMeant, error) {
+    /** Fails every request that waits for replies in this stream, with this error, and cancels its job unless its answer is kept. */
+    failStream: (replyTo: string, error: ApiError): void => fail(of(replyTo), error),
+    /** Fails the requests of these that no worker has started, with this error, and releases them. */
+    failQueued(isMeant: (request: { account: string; model: string }) => boolean, error: ApiError): void {
       for (const request of [...waiting.values()].filter(isQueued)) {
         if (isMeant({ account: request.lease.account, model: request.model })) leaveRequest(request, error);
       }
     },
-    useStream: (replyTo) => of(replyTo).length > 0,
-    close(error) {
+    /** Whether requests wait for replies in this stream. */
+    useStream: (replyTo: string): boolean => of(replyTo).length > 0,
+    /** Fails every waiting request and all later ones, and cancels their jobs unless their answers are kept. */
+    close(error: ApiError): void {
       closed = error;
       fail([...waiting.values()], error);
     },
-    count: () => [...waiting.values()].filter(({ left }) => !left).length,
-    oldest() {
+    /** Requests whose client waits, or whose answer is kept. */
+    count: (): number => [...waiting.values()].filter(({ left }) => !left).length,
+    /** For each model, how long its oldest request that no worker has started has been waiting, in milliseconds. */
+    oldest(): Map<string, number> {
       const ages = new Map<string, number>();
       const now = performance.now();
       for (const { model, queuedAt } of [...waiting.values()].filter(isQueued)) {
@@ -114,3 +103,5 @@ export function createWaitingRequests(
     },
   };
 }
+
+export type WaitingRequests = ReturnType<typeof createWaitingRequests>;

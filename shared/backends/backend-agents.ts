@@ -3,11 +3,6 @@ import { Agent, buildConnector } from 'undici';
 import { readTlsFiles, secureContextOf, type TlsFiles, type TlsTexts } from '../plan-file/backend-files.ts';
 import type { Backend } from '../plan-file/plan-file.ts';
 
-/** The connections to backends: of one agent, except those of backends with certificates of their own. */
-export interface BackendAgents extends AsyncDisposable {
-  of(backend: TlsFiles): Agent;
-}
-
 /**
  * `onUnreadable`: called once until the certificates can be used again, while the earlier ones stay in use. The error has nothing of the
  * files.
@@ -15,7 +10,7 @@ export interface BackendAgents extends AsyncDisposable {
 type Deps = { connectMs: () => number; onUnreadable: (files: TlsFiles, error: unknown) => void };
 
 /** undici's own timeouts for answers are off, because they do not cover a backend that falls silent. */
-export function createBackendAgents(deps: Deps): BackendAgents {
+export function createBackendAgents(deps: Deps) {
   const common = createAgent({ ...deps, files: {} });
   /** As many as there are different settings in the plan files of this process. */
   const own = new Map<string, Agent>();
@@ -29,12 +24,15 @@ export function createBackendAgents(deps: Deps): BackendAgents {
   }
 
   return {
-    of: (backend) => (hasCertificates(backend) ? ownAgent(backend) : common),
+    of: (backend: TlsFiles): Agent => (hasCertificates(backend) ? ownAgent(backend) : common),
     async [Symbol.asyncDispose]() {
       await Promise.all([common, ...own.values()].map((agent) => agent.destroy()));
     },
   };
 }
+
+/** The connections to backends: of one agent, except those of backends with certificates of their own. */
+export type BackendAgents = ReturnType<typeof createBackendAgents>;
 
 function hasCertificates({ caFile, clientCertFile }: Pick<Backend, 'caFile' | 'clientCertFile'>): boolean {
   return caFile !== undefined || clientCertFile !== undefined;

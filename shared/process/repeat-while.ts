@@ -11,12 +11,7 @@ type RepeatOptions = {
  * Repeats work from `begin` on while it is needed. A timer in an idle process would wake it for nothing
  * (decisions.md#few-timers-in-an-idle-process).
  */
-export interface RepeatedWhile extends Disposable {
-  /** Has no effect while the work is already being repeated. */
-  begin(): void;
-}
-
-export function repeatWhile({ everyMs, work, isNeeded, onFailure }: RepeatOptions): RepeatedWhile {
+export function repeatWhile({ everyMs, work, isNeeded, onFailure }: RepeatOptions) {
   let timer: NodeJS.Timeout | undefined;
   let isWorking = false;
 
@@ -33,9 +28,12 @@ export function repeatWhile({ everyMs, work, isNeeded, onFailure }: RepeatOption
   }
 
   return {
-    begin() {
+    /** Has no effect while the work is already being repeated. */
+    begin(): void {
       timer ??= setInterval(() => (isNeeded() ? void workOnce() : stop()), everyMs);
     },
     [Symbol.dispose]: stop,
   };
 }
+
+export type RepeatedWhile = ReturnType<typeof repeatWhile>;

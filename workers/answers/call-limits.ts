@@ -6,12 +6,6 @@ import { type CallLimit, otherLimitField } from '../exchange/body-for.ts';
 import { type Decision, decideOutcome } from '../outcomes/decide-outcome.ts';
 import { hasOnePrompt } from './asked-backends.ts';
 
-/** The output limits that backends get (contract.md#ms7-output-limit). */
-export interface CallLimits {
-  /** Calls a backend, and once more with another limit if that may help. */
-  ask<Result>(asking: LimitedCall<Result>): Promise<Result>;
-}
-
 type LimitedCall<Result> = {
   job: QueuedCall;
   slot: Pick<Slot, 'name' | 'backend'>;
@@ -28,12 +22,13 @@ type Refusal = {
 /** With less left by our estimate, the backend says how much it is. */
 const leftTokensMin = 256;
 
+/** The output limits that backends get (contract.md#ms7-output-limit). */
 export function createCallLimits({
   contextOf,
 }: {
   /** The context of a backend in tokens, if it is known. */
   contextOf: (backend: string) => number | undefined;
-}): CallLimits {
+}) {
   /** The field that a backend accepts for a model, if it has refused the other. */
   const accepted = new WeakMap<Backend, Map<string, string>>();
 
@@ -71,7 +66,8 @@ export function createCallLimits({
   }
 
   return {
-    async ask({ job, slot, signal, call, hasText }) {
+    /** Calls a backend, and once more with another limit if that may help. */
+    async ask<Result>({ job, slot, signal, call, hasText }: LimitedCall<Result>): Promise<Result> {
       const sent = first(job, slot);
       try {
         return await call(sent);
@@ -84,3 +80,5 @@ export function createCallLimits({
     },
   };
 }
+
+export type CallLimits = ReturnType<typeof createCallLimits>;

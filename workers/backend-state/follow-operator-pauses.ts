@@ -2,14 +2,9 @@ import type { BackendPauses } from '../../shared/fleet/backend-pauses.ts';
 import type { Log } from '../../shared/process/log.ts';
 import { repeatWhile } from '../../shared/process/repeat-while.ts';
 
-/** Takes over the pauses that operators have set. */
-export interface FollowedPauses extends Disposable {
-  /** Reads them now. Does not fail: without an answer of Redis, what is known stays until its end. */
-  look(): Promise<void>;
-}
-
 const lookEveryMs = 1_000;
 
+/** Takes over the pauses that operators have set. */
 export function followOperatorPauses(deps: {
   backendPauses: Pick<BackendPauses, 'read'>;
   /** The names of the backends that this process may call. */
@@ -19,10 +14,11 @@ export function followOperatorPauses(deps: {
   log: Pick<Log, 'debug'>;
   /** Milliseconds, close to those of Redis's clock. */
   wallClock?: () => number;
-}): FollowedPauses {
+}) {
   const { backendPauses, called, set, log, wallClock = Date.now } = deps;
   let followed = new Set<string>();
 
+  /** Reads them now. Does not fail: without an answer of Redis, what is known stays until its end. */
   async function look(): Promise<void> {
     try {
       const names = new Set(called());
@@ -40,3 +36,5 @@ export function followOperatorPauses(deps: {
   looking.begin();
   return { look, [Symbol.dispose]: looking[Symbol.dispose] };
 }
+
+export type FollowedPauses = ReturnType<typeof followOperatorPauses>;

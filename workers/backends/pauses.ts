@@ -1,38 +1,6 @@
 import type { PauseKind } from '../../shared/fleet/process-load.ts';
 import type { BackendNews, Pause } from '../shares/renew-shares.ts';
 
-/**
- * Pauses of backends, of this worker and of the fleet (contract.md#ms2-busy-and-loading). A pause is for all models of a backend.
- */
-export interface Pauses {
-  /**
-   * The backend is busy. `retryAfterMs`: for as long as it says, else longer each time while it stays busy. `calls`: those of this worker
-   * in flight, with the one that it refused.
-   */
-  busy(backend: string, asked: { retryAfterMs: number | undefined; calls: number }): void;
-  /** A call there was answered, so it has room for another one: if it is busy and has asked for no time, the pause ends. */
-  answered(backend: string): void;
-  loading(backend: string): void;
-  /** It refuses the operator's own account. */
-  refusesAccount(backend: string): void;
-  /** Requests wait for its end. */
-  delays(backend: string): boolean;
-  /** It is not called, as if its breaker were open. */
-  refuses(backend: string): boolean;
-  /** The longest that is left. */
-  of(backend: string): Pause | undefined;
-  /** All that last now. */
-  all(): (Pause & { backend: string })[];
-  /** An operator has paused the backend for this time from now on; 0: not. True if that is a change. */
-  setByOperator(backend: string, leftMs: number): boolean;
-  /** Takes over what the fleet knows. */
-  merge(backend: string, pause: Pause): void;
-  /** What this worker has learned of a backend since the last time. */
-  takeNews(backend: string): BackendNews;
-  /** The fleet does not know it yet. */
-  keepNews(backend: string, news: BackendNews): void;
-}
-
 /** `full`: it is busy, and has not said for how long. */
 type Kind = PauseKind | 'full';
 
@@ -41,6 +9,9 @@ export const pauseMs = { full: 250, fullMax: 2_000, askedMax: 60_000, loading: 1
 /** It stays full if the first calls after a pause find it busy. */
 const staysFullMs = 250;
 
+/**
+ * Pauses of backends, of this worker and of the fleet (contract.md#ms2-busy-and-loading). A pause is for all models of a backend.
+ */
 export function createPauses(deps: {
   now: () => number;
   onNews: (backend: string) => void;
@@ -48,7 +19,7 @@ export function createPauses(deps: {
   lacksKey?: (backend: string) => boolean;
   /** The backends that this worker may call. */
   called?: () => Iterable<string>;
-}): Pauses {
+}) {
   const { now, onNews, lacksKey = () => false, called = () => [] } = deps;
   const pauses = new Map<string, Map<Kind, number>>();
   const news = createNews(now);
@@ -85,7 +56,11 @@ export function createPauses(deps: {
   }
 
   return {
-    busy(backend, { retryAfterMs, calls }) {
+    /**
+     * The backend is busy. `retryAfterMs`: for as long as it says, else longer each time while it stays busy. `calls`: those of this worker
+     * in flight, with the one that it refused.
+     */
+    busy(backend: string, { retryAfterMs, calls }: { retryAfterMs: number | undefined; calls: number }): void {
       const ms = Math.min(retryAfterMs ?? 0, pauseMs.askedMax);
       if (retryAfterMs !== undefined) {
         pauses.get(backend)?.delete('full');
@@ -94,34 +69,48 @@ export function createPauses(deps: {
       // The other workers need no pause of a backend whose room they know.
       tell(backend, { kind: 'busy', ms, calls });
     },
-    answered(backend) {
+    /** A call there was answered, so it has room for another one: if it is busy and has asked for no time, the pause ends. */
+    answered(backend: string): void {
       steps.forget(backend);
       pauses.get(backend)?.delete('full');
     },
-    loading: (backend) => learn(backend, { kind: 'loading', ms: pauseMs.loading }),
-    refusesAccount: (backend) => learn(backend, { kind: 'account', ms: pauseMs.account }),
-    delays: (backend) => (['busy', 'full', 'loading'] as const).some((kind) => isPaused(backend, kind)),
-    refuses: (backend) => isPaused(backend, 'account') || isPaused(backend, 'operator') || lacksKey(backend),
-    of: (backend) => leftOf(backend).toSorted((one, other) => other.leftMs - one.leftMs)[0],
-    all() {
+    loading: (backend: string): void => learn(backend, { kind: 'loading', ms: pauseMs.loading }),
+    /** It refuses the operator's own account. */
+    refusesAccount: (backend: string): void => learn(backend, { kind: 'account', ms: pauseMs.account }),
+    /** Requests wait for its end. */
+    delays: (backend: string): boolean =>
+      (['busy', 'full', 'loading'] as const).some((kind) => isPaused(backend, kind)),
+    /** It is not called, as if its breaker were open. */
+    refuses: (backend: string): boolean =>
+      isPaused(backend, 'account') || isPaused(backend, 'operator') || lacksKey(backend),
+    /** The longest that is left. */
+    of: (backend: string): Pause | undefined => leftOf(backend).toSorted((one, other) => other.leftMs - one.leftMs)[0],
+    /** All that last now. */
+    all(): (Pause & { backend: string })[] {
       const names = new Set([...pauses.keys(), ...called()]);
       return [...names].flatMap((backend) => leftOf(backend).map((left) => ({ backend, ...left })));
     },
-    setByOperator(backend, leftMs) {
+    /** An operator has paused the backend for this time from now on; 0: not. True if that is a change. */
+    setByOperator(backend: string, leftMs: number): boolean {
       const wasPaused = isPaused(backend, 'operator');
       pauses.get(backend)?.delete('operator');
       if (leftMs > 0) pause(backend, { kind: 'operator', ms: leftMs });
       return wasPaused !== leftMs > 0;
     },
-    merge: (backend, { kind, leftMs }) => pause(backend, { kind, ms: leftMs }),
+    /** Takes over what the fleet knows. */
+    merge: (backend: string, { kind, leftMs }: Pause): void => pause(backend, { kind, ms: leftMs }),
+    /** What this worker has learned of a backend since the last time. */
     takeNews: news.take,
-    keepNews(backend, { busyCalls, pause }) {
+    /** The fleet does not know it yet. */
+    keepNews(backend: string, { busyCalls, pause }: BackendNews): void {
       if (busyCalls === 0 && pause === undefined) return;
       const calls = busyCalls > 0 ? { calls: busyCalls } : {};
       news.add(backend, { kind: pause?.kind ?? 'busy', ms: pause?.leftMs ?? 0, ...calls });
     },
   };
 }
+
+export type Pauses = ReturnType<typeof createPauses>;
 
 /** `calls`: undefined if it was not busy. */
 type LearnedPause = { kind: PauseKind; ms: number; calls?: number };

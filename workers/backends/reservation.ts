@@ -22,24 +22,13 @@ export interface Slot {
  */
 export type SlotEnd = CallEnd | { outcome: 'busy'; retryAfterMs: number | undefined } | { outcome: 'loading' };
 
-/** A slot for a job that is not known yet. */
-export interface Reservation {
-  backend: string;
-  /**
-   * Returns the slot, for a call that is made now; once. Undefined, and released, if the backend may no longer be called, or if the slot
-   * was reserved for longer than a job needs to begin.
-   */
-  use(holder: string): Slot | undefined;
-  /** No effect after it was used. */
-  release(): void;
-}
-
 /** When the backend last gave text to any call of this process, by `performance.now()`. */
 export type TokenTime = { at: number };
 
 /** A job begins within milliseconds, unless Redis or the store is slow. After this time, other jobs get the slot. */
 const reservedMsMax = 1_000;
 
+/** A slot for a job that is not known yet. */
 export function createReservation({
   name,
   backend,
@@ -63,7 +52,7 @@ export function createReservation({
   onUse: () => void;
   /** The slot is free again; called once. */
   onFree: () => void;
-}): Reservation {
+}) {
   let state: 'reserved' | 'used' | 'free' = 'reserved';
   const releasing = setTimeout(release, reservedMsMax);
 
@@ -73,6 +62,7 @@ export function createReservation({
     onFree();
   }
 
+  /** No effect after it was used. */
   function release(): void {
     if (state === 'reserved') free();
   }
@@ -103,7 +93,11 @@ export function createReservation({
 
   return {
     backend: name,
-    use(holder) {
+    /**
+     * Returns the slot, for a call that is made now; once. Undefined, and released, if the backend may no longer be called, or if the slot
+     * was reserved for longer than a job needs to begin.
+     */
+    use(holder: string): Slot | undefined {
       if (state !== 'reserved') return undefined;
       if (!mayCall()) {
         free();
@@ -137,3 +131,5 @@ export function createReservation({
     release,
   };
 }
+
+export type Reservation = ReturnType<typeof createReservation>;

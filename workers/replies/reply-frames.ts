@@ -17,15 +17,6 @@ export interface PostedReply {
   add(text: string, tokens: number): boolean;
 }
 
-/** Sends the replies of all runs of this worker to the ingresses that wait for them. */
-export interface ReplyFrames {
-  /**
-   * Sends these replies to this stream, all in the next frame: urgent ones at the end of this turn of the event loop, others at most 5 ms
-   * after the last frame. Replies to one stream keep their order.
-   */
-  post(replyTo: string, replies: readonly Reply[], how: { isUrgent: boolean }): PostedReply;
-}
-
 /** Each frame costs a command, a wake-up and a read (contract.md#p2-frames, decisions.md#frames). Text waits this long for more text. */
 const gatherMs = 5;
 /** Larger replies are sent alone. In UTF-16 code units. */
@@ -49,7 +40,8 @@ type Stream = {
   appending: Promise<unknown> | undefined;
 };
 
-export function createReplyFrames(deps: { redis: Redis; charactersMax?: number; now?: () => number }): ReplyFrames {
+/** Sends the replies of all runs of this worker to the ingresses that wait for them. */
+export function createReplyFrames(deps: { redis: Redis; charactersMax?: number; now?: () => number }) {
   const { redis, charactersMax = streamCharactersMax, now = () => performance.now() } = deps;
   const streams = createStreams();
   const append = createAppend({ redis, charactersMax, onGone: streams.forget });
@@ -91,7 +83,11 @@ export function createReplyFrames(deps: { redis: Redis; charactersMax?: number; 
   }
 
   return {
-    post(replyTo, replies, { isUrgent }) {
+    /**
+     * Sends these replies to this stream, all in the next frame: urgent ones at the end of this turn of the event loop, others at most 5 ms
+     * after the last frame. Replies to one stream keep their order.
+     */
+    post(replyTo: string, replies: readonly Reply[], { isUrgent }: { isUrgent: boolean }): PostedReply {
       const stream = streams.get(replyTo);
       const characters = replies.reduce((sum, reply) => sum + charactersOf(reply), 0);
       const frame = frameFor(stream, replies.length, characters);
@@ -114,6 +110,8 @@ export function createReplyFrames(deps: { redis: Redis; charactersMax?: number; 
     },
   };
 }
+
+export type ReplyFrames = ReturnType<typeof createReplyFrames>;
 
 type Append = (stream: Stream, frame: Frame) => Promise<boolean>;
 

@@ -3,25 +3,11 @@ import { repeatWhile } from '../../shared/process/repeat-while.ts';
 import { inOneSlot, type Redis } from '../../shared/redis/connections.ts';
 import { existingKeys } from '../redis/existing-keys.ts';
 
-/** Detects for a run that the ingress behind its reply stream is gone, also while the run has nothing to send. */
-export interface ReaderWatch extends Disposable {
-  /** Calls `onGone` when the stream is gone. Returns a function that ends the watch. */
-  follow(replyTo: string, onGone: () => void): () => void;
-}
-
 /**
  * Checks every few seconds whether the reply streams of the runs in progress still exist. A whole answer is sent only
  * at its end, and until then nothing else would show that its ingress was killed (contract.md#p1-reply-stream).
  */
-export function watchReaders({
-  redis,
-  log,
-  everyMs = 5_000,
-}: {
-  redis: Redis;
-  log: Log;
-  everyMs?: number;
-}): ReaderWatch {
+export function watchReaders({ redis, log, everyMs = 5_000 }: { redis: Redis; log: Log; everyMs?: number }) {
   const readers = new Map<string, Set<() => void>>();
 
   async function check(): Promise<void> {
@@ -41,7 +27,8 @@ export function watchReaders({
   });
 
   return {
-    follow(replyTo, onGone) {
+    /** Calls `onGone` when the stream is gone. Returns a function that ends the watch. */
+    follow(replyTo: string, onGone: () => void): () => void {
       const runs = readers.get(replyTo) ?? new Set();
       readers.set(replyTo, runs.add(onGone));
       checking.begin();
@@ -53,3 +40,6 @@ export function watchReaders({
     [Symbol.dispose]: checking[Symbol.dispose],
   };
 }
+
+/** Detects for a run that the ingress behind its reply stream is gone, also while the run has nothing to send. */
+export type ReaderWatch = ReturnType<typeof watchReaders>;

@@ -7,19 +7,11 @@ type Call = { method?: 'GET' | 'POST' | 'PATCH' | 'DELETE'; body?: unknown; key?
 
 type Transfer = { progress: Progress; signal: AbortSignal };
 
-/** The API, called as the user who is signed in. All calls fail with `ApiFailure`, or with the reason of their signal if it is aborted. */
-export interface Api {
-  /** Returns the response, whose type is the one that the API documents for this path. */
-  call<Answer>(path: string, call?: Call): Promise<Answer>;
-  download(path: string, transfer: Transfer): Promise<Blob>;
-  /** `purpose=batch` and the file, as a form. */
-  upload<Answer>(file: File, transfer: Transfer): Promise<Answer>;
-}
-
 /** Timeout for the start of a response, and between two chunks of it. */
 const silenceMs = 30_000;
 
-export function createApi({ baseUrl, session }: { baseUrl: string; session: Session }): Api {
+/** The API, called as the user who is signed in. All calls fail with `ApiFailure`, or with the reason of their signal if it is aborted. */
+export function createApi({ baseUrl, session }: { baseUrl: string; session: Session }) {
   /** Retries once with a fresh token if the API rejects this one; other errors, 401 or not, are final. */
   async function withToken<Result>(run: (token: string) => Promise<Result>, signal?: AbortSignal): Promise<Result> {
     const token = await session.token();
@@ -68,16 +60,20 @@ export function createApi({ baseUrl, session }: { baseUrl: string; session: Sess
   }
 
   return {
-    async call<Answer>(path: string, call: Call = {}) {
+    /** Returns the response, whose type is the one that the API documents for this path. */
+    async call<Answer>(path: string, call: Call = {}): Promise<Answer> {
       return JSON.parse(await (await send(path, call)).text()) as Answer; // the service's own answer
     },
-    download: (path, transfer) => send(path, transfer),
-    async upload<Answer>(file: File, transfer: Transfer) {
+    download: (path: string, transfer: Transfer): Promise<Blob> => send(path, transfer),
+    /** `purpose=batch` and the file, as a form. */
+    async upload<Answer>(file: File, transfer: Transfer): Promise<Answer> {
       const post = (token: string) => postForm({ url: `${baseUrl}/v1/files`, token, file, ...transfer });
       return JSON.parse(await withToken(post, transfer.signal)) as Answer; // the service's own answer
     },
   };
 }
+
+export type Api = ReturnType<typeof createApi>;
 
 /** A signal that is aborted with another one, or after `silenceMs` without data. */
 function createSilence(signal: AbortSignal | undefined) {

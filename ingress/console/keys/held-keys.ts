@@ -5,21 +5,16 @@ import type { CreatedKey } from '../../routes/keys/key-schemas.ts';
 export type FullKey = Pick<CreatedKey, 'name' | 'key' | 'endpoints' | 'models'>;
 
 /** Keys in full, in the memory of this page only. */
-export interface HeldKeys {
-  /** Those that are not dismissed yet, newest first. They are shown again after a visit to another page. */
-  readonly fresh: readonly FullKey[];
-  add(key: FullKey): void;
-  dismiss(key: string): void;
-  /** Forgets all of them. */
-  clear(): void;
-}
-
-export function useHeldKeys(): HeldKeys {
+export function useHeldKeys() {
   const [fresh, setFresh] = useState<readonly FullKey[]>([]);
   return {
+    /** Those that are not dismissed yet, newest first. They are shown again after a visit to another page. */
     fresh,
-    add: (key) => setFresh((before) => [key, ...before]),
-    dismiss: (value) => setFresh((before) => before.filter(({ key }) => key !== value)),
-    clear: () => setFresh([]),
+    add: (key: FullKey): void => setFresh((before) => [key, ...before]),
+    dismiss: (value: string): void => setFresh((before) => before.filter(({ key }) => key !== value)),
+    /** Forgets all of them. */
+    clear: (): void => setFresh([]),
   };
 }
+
+export type HeldKeys = ReturnType<typeof useHeldKeys>;

@@ -16,27 +16,11 @@ export type SessionState =
   | { name: 'signed in'; account: string }
   | { name: 'signing out' };
 
-export interface Session {
-  state(): SessionState;
-  /** Calls back at each change until the returned function is called. */
-  follow(changed: () => void): () => void;
-  /** Called once, when the page loads: completes a redirect back from the issuer, or asks it silently for a user who is signed in. */
-  start(): Promise<void>;
-  /** Leaves for the issuer. */
-  signIn(): Promise<void>;
-  /** Revokes the tokens and leaves for the issuer to end its session; stays on the page if the issuer cannot be reached. */
-  signOut(): Promise<void>;
-  /** The current token; the API says if it is no longer valid. Throws if no user is signed in. */
-  token(): Promise<string>;
-  /** A token to replace `refused`, which the API no longer accepts. */
-  tokenAfter(refused: string): Promise<string>;
-}
-
 const signedInName = 'was signed in';
 const expired = 'Your sign-in has ended. Sign in again to continue.';
 
 /** Who is signed in on this page. Tokens are never stored; after a reload the issuer is asked again. */
-export function createSession(deps: { provider: IdentityProvider } & Browser): Session {
+export function createSession(deps: { provider: IdentityProvider } & Browser) {
   const { sharedStorage, otherTabs } = deps;
   const { state, follow, become } = createState();
   const held = createHeldTokens({ ...deps, onRenewed: take, onEnded: () => end(expired) });
@@ -78,8 +62,10 @@ export function createSession(deps: { provider: IdentityProvider } & Browser): S
 
   return {
     state,
+    /** Calls back at each change until the returned function is called. */
     follow,
-    async start() {
+    /** Called once, when the page loads: completes a redirect back from the issuer, or asks it silently for a user who is signed in. */
+    async start(): Promise<void> {
       if (redirects.isReturn()) {
         return attempt(async () => {
           const granted = await redirects.finish({
@@ -94,21 +80,27 @@ export function createSession(deps: { provider: IdentityProvider } & Browser): S
       if (isUnanswered) return become({ name: 'signed out' });
       await attempt(() => redirects.begin({ silently: true }));
     },
-    signIn: () => attempt(() => redirects.begin({ silently: false })),
-    async signOut() {
+    /** Leaves for the issuer. */
+    signIn: (): Promise<void> => attempt(() => redirects.begin({ silently: false })),
+    /** Revokes the tokens and leaves for the issuer to end its session; stays on the page if the issuer cannot be reached. */
+    async signOut(): Promise<void> {
       const old = held.require();
       forget({ name: 'signing out' });
       otherTabs.announceSignOut();
       const message = await redirects.signOut(old);
       if (message !== undefined) end(message);
     },
-    token: async () => held.require().accessToken,
-    async tokenAfter(refused) {
+    /** The current token; the API says if it is no longer valid. Throws if no user is signed in. */
+    token: async (): Promise<string> => held.require().accessToken,
+    /** A token to replace `refused`, which the API no longer accepts. */
+    async tokenAfter(refused: string): Promise<string> {
       const current = held.require();
       return (current.accessToken === refused ? await held.renew() : current).accessToken;
     },
   };
 }
+
+export type Session = ReturnType<typeof createSession>;
 
 function createState() {
   let state: SessionState = { name: 'starting' };

@@ -5,12 +5,7 @@ import type { Redis } from '../../../shared/redis/connections.ts';
 import type { ShownQueue } from './queue-board.ts';
 
 /** The queues that the dashboard shows. */
-export interface ShownQueues extends AsyncDisposable {
-  /** Returns the queues of these models. Opens those that are new, and closes those of other models. */
-  ofModels(models: Parameters<typeof allQueues>[0]): ShownQueue[];
-}
-
-export function createShownQueues({ connection, log }: { connection: Redis; log: Log }): ShownQueues {
+export function createShownQueues({ connection, log }: { connection: Redis; log: Log }) {
   let opened = new Map<string, Queue>();
 
   function close(queue: Queue): Promise<void> {
@@ -18,7 +13,8 @@ export function createShownQueues({ connection, log }: { connection: Redis; log:
   }
 
   return {
-    ofModels(models) {
+    /** Returns the queues of these models. Opens those that are new, and closes those of other models. */
+    ofModels(models: Parameters<typeof allQueues>[0]): ShownQueue[] {
       const earlier = opened;
       const shown = allQueues(models).map(({ pool, ...id }) => ({
         ...{ pool, queue: earlier.get(id.name) ?? openQueue(id, { connection, log }) },
@@ -32,3 +28,5 @@ export function createShownQueues({ connection, log }: { connection: Redis; log:
     },
   };
 }
+
+export type ShownQueues = ReturnType<typeof createShownQueues>;

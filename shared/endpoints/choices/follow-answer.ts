@@ -4,34 +4,11 @@ import type { ReportedUsage, StreamOptions, WrittenPart } from '../definition/an
 import { type Chunk, writtenIn } from './choices-schemas.ts';
 import { readUsage, sumOfChoices, usageIn } from './choices-usage.ts';
 
-/** Follows a streamed answer to its end. */
-export interface AnswerProgress {
-  /** Takes a chunk. Returns what came with it. */
-  follow(chunk: Chunk): WrittenPart;
-  /** Like `follow`, for a chunk that differs from an earlier one only in its text. The earlier one ended no choice. */
-  followText(text: string): WrittenPart;
-  /** `[DONE]` has come. */
-  finish(): void;
-  /** Whether the answer proper has begun: a token or an image came, or an end without tokens. A role alone is no token. */
-  begun(): boolean;
-  /**
-   * Whether the backend has reported the end: by a `finish_reason` for each choice that it was asked for, or by `[DONE]` after one for each
-   * choice that has begun, or for none. A stream that ends without it broke off (contract.md#ms1-complete-answers).
-   */
-  complete(choicesAsked: () => number): boolean;
-  /** Of the choices asked for, and others that have begun: those that had not finished before the latest chunk. */
-  unfinished(choicesAsked: number): number[];
-  /** The choices that `[DONE]` has ended, because none has a `finish_reason`. */
-  endedByDone(): number[];
-  /** The last readable usage, or the sum of those of several choices: as tokens. The last one also as the backend reported it. */
-  usage(): ReportedUsage | undefined;
-  reportedUsage(): unknown;
-}
-
 type Choice = Chunk['choices'][number];
 type ProgressOptions = { choicesMax: number } & Pick<StreamOptions, 'choices' | 'prompts'>;
 
-export function createAnswerProgress({ choicesMax, choices: asked, prompts }: ProgressOptions): AnswerProgress {
+/** Follows a streamed answer to its end. */
+export function createAnswerProgress({ choicesMax, choices: asked, prompts }: ProgressOptions) {
   let begun = false;
   let done = false;
   const open = new Set<number>();
@@ -64,7 +41,8 @@ export function createAnswerProgress({ choicesMax, choices: asked, prompts }: Pr
   }
 
   return {
-    follow(chunk) {
+    /** Takes a chunk. Returns what came with it. */
+    follow(chunk: Chunk): WrittenPart {
       finishedLatest.clear();
       let text = '';
       for (const choice of chunk.choices) text += followChoice(choice);
@@ -73,31 +51,43 @@ export function createAnswerProgress({ choicesMax, choices: asked, prompts }: Pr
       // Beside text, no tokens are no report.
       return { text, tokens: (isReported && reports.usage()?.completionTokens) || undefined };
     },
-    followText(text) {
+    /** Like `follow`, for a chunk that differs from an earlier one only in its text. The earlier one ended no choice. */
+    followText(text: string): WrittenPart {
       finishedLatest.clear();
       begun = true;
       reports.textCame();
       return { text, tokens: undefined };
     },
-    finish() {
+    /** `[DONE]` has come. */
+    finish(): void {
       done = true;
     },
-    begun: () => begun,
-    complete(choicesAsked) {
+    /** Whether the answer proper has begun: a token or an image came, or an end without tokens. A role alone is no token. */
+    begun: (): boolean => begun,
+    /**
+     * Whether the backend has reported the end: by a `finish_reason` for each choice that it was asked for, or by `[DONE]` after one for
+     * each choice that has begun, or for none. A stream that ends without it broke off (contract.md#ms1-complete-answers).
+     */
+    complete(choicesAsked: () => number): boolean {
       if (!begun) return false;
       const areAllFinished = finished.size === open.size;
       return done ? areAllFinished || finished.size === 0 : areAllFinished && finished.size >= choicesAsked();
     },
-    unfinished(choicesAsked) {
+    /** Of the choices asked for, and others that have begun: those that had not finished before the latest chunk. */
+    unfinished(choicesAsked: number): number[] {
       const all = new Set([...Array.from({ length: choicesAsked }, (_, index) => index), ...open]);
       const isOpen = (index: number) => !finished.has(index) || finishedLatest.has(index);
       return inOrder([...all].filter(isOpen));
     },
-    endedByDone: () => (done && finished.size === 0 ? inOrder([...open]) : []),
+    /** The choices that `[DONE]` has ended, because none has a `finish_reason`. */
+    endedByDone: (): number[] => (done && finished.size === 0 ? inOrder([...open]) : []),
+    /** The last readable usage, or the sum of those of several choices: as tokens. The last one also as the backend reported it. */
     usage: reports.usage,
     reportedUsage: reports.latest,
   };
 }
+
+export type AnswerProgress = ReturnType<typeof createAnswerProgress>;
 
 function inOrder(indexes: readonly number[]): number[] {
   return indexes.toSorted((one, other) => one - other);

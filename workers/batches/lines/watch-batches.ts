@@ -4,12 +4,6 @@ import type { Log } from '../../../shared/process/log.ts';
 import { repeatWhile } from '../../../shared/process/repeat-while.ts';
 import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
 
-/** Notifies running lines that their batch is over, also while their backend sends nothing. */
-export interface BatchWatch extends Disposable {
-  /** Calls `onOver` a few seconds after the batch was cancelled or has expired. Returns a function that ends the watch. */
-  follow(batch: string, onOver: OnOver): () => void;
-}
-
 type OnOver = (ending: BatchEnding) => void;
 
 /** Reads the batch of each running line from the store, one call for each batch. Lines that are nearly done get `graceMs` to end. */
@@ -25,7 +19,7 @@ export function watchBatches({
   everyMs?: number;
   graceMs?: number;
   now?: () => number;
-}): BatchWatch {
+}) {
   const lines = new Map<string, Set<OnOver>>();
   const overSince = new Map<string, number>();
 
@@ -47,7 +41,8 @@ export function watchBatches({
   });
 
   return {
-    follow(batch, onOver) {
+    /** Calls `onOver` a few seconds after the batch was cancelled or has expired. Returns a function that ends the watch. */
+    follow(batch: string, onOver: OnOver): () => void {
       const followed = lines.get(batch) ?? new Set();
       lines.set(batch, followed.add(onOver));
       checking.begin();
@@ -61,3 +56,6 @@ export function watchBatches({
     [Symbol.dispose]: checking[Symbol.dispose],
   };
 }
+
+/** Notifies running lines that their batch is over, also while their backend sends nothing. */
+export type BatchWatch = ReturnType<typeof watchBatches>;
