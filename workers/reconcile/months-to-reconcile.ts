@@ -13,15 +13,6 @@ const monthsAtOnce = 100;
 const keysAtOnce = 500;
 
 /** The months to compare, page by page. */
-interface MonthsToReconcile {
-  /** The months in the store, by account, except those that are being removed. */
-  ofStore(): AsyncGenerator<UsageMonth>;
-  /** Accounts with limit counters in Redis. An account may come twice. */
-  accountsOfRedis(): AsyncGenerator<string>;
-  /** The months of an account that only Redis counts. `isNew`: the store keeps no month of this account. */
-  onlyInRedis(account: string): Promise<{ months: UsageMonth[]; isNew: boolean }>;
-}
-
 export function createMonthsToReconcile({
   redis,
   store,
@@ -32,7 +23,7 @@ export function createMonthsToReconcile({
   store: Pick<UsageStore, 'listUsageMonths'>;
   monthsKept: number;
   retryUnavailable: RetryUnavailable;
-}): MonthsToReconcile {
+}) {
   const list = (after: UsageMonth | undefined, limit: number) =>
     retryUnavailable(() => store.listUsageMonths({ after, limit }));
 
@@ -43,7 +34,8 @@ export function createMonthsToReconcile({
   }
 
   return {
-    async *ofStore() {
+    /** The months in the store, by account, except those that are being removed. */
+    async *ofStore(): AsyncGenerator<UsageMonth> {
       for (let after: UsageMonth | undefined; ; ) {
         const first = firstMonthKept(await retryUnavailable(() => redisUnavailable(redisNow(redis))), monthsKept);
         const page = await list(after, monthsAtOnce);
@@ -53,7 +45,8 @@ export function createMonthsToReconcile({
       }
     },
 
-    async *accountsOfRedis() {
+    /** Accounts with limit counters in Redis. An account may come twice. */
+    async *accountsOfRedis(): AsyncGenerator<string> {
       for (const connect of await retryUnavailable(() => redisUnavailable(mastersToScan(redis)))) {
         let scanned: SingleRedis | undefined;
         let cursor = '0';
@@ -71,7 +64,8 @@ export function createMonthsToReconcile({
       }
     },
 
-    async onlyInRedis(account) {
+    /** The months of an account that only Redis counts. `isNew`: the store keeps no month of this account. */
+    async onlyInRedis(account: string): Promise<{ months: UsageMonth[]; isNew: boolean }> {
       const counted = await retryUnavailable(() => findCountedMonths(redis, account));
       const [last] = await retryUnavailable(() => findRecentMonths(redis));
       const known = await monthsInStore(account, monthBefore(last, 1), counted.length);

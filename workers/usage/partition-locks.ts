@@ -2,26 +2,14 @@ import { ifAvailable, type Redis, readStrings } from '../../shared/redis/connect
 import { partitionCount, partitionLockKey } from '../../shared/redis/keys.ts';
 import { createAcquireLock, createReleaseLock } from '../locks/locks.ts';
 
-/**
- * The locks on partitions that this worker holds, so that not all workers do all work. This only saves work: it does no harm if two
- * workers hold the same partition.
- */
-interface PartitionLocks {
-  /** The partitions held at the last renewal. */
-  held(): readonly number[];
-  /**
-   * Renews what is held, and acquires a few free partitions. Call it several times before a lock expires. Returns the partitions that
-   * it has acquired: if there are some, more may be free.
-   */
-  renew(): Promise<readonly number[]>;
-  /** Releases all of them, for the worker that looks for free ones next. */
-  release(): Promise<void>;
-}
-
 /** How many partitions of other workers are checked at each renewal. If one is free, all are checked: its worker held more of them. */
 const checkedAtOnce = 4;
 
-/** `takenAtOnce`: max partitions acquired at each renewal. It is low, so that workers that start together get about the same number. */
+/**
+ * The locks on partitions that this worker holds, so that not all workers do all work. This only saves work: it does no harm if two
+ * workers hold the same partition. `takenAtOnce`: max partitions acquired at each renewal. It is low, so that workers that start together
+ * get about the same number.
+ */
 export function createPartitionLocks({
   redis,
   workerId,
@@ -34,7 +22,7 @@ export function createPartitionLocks({
   holdMs: number;
   takenAtOnce: number;
   random: () => number;
-}): PartitionLocks {
+}) {
   const acquireLock = createAcquireLock(redis, { workerId, holdMs });
   const releaseLock = createReleaseLock(redis, { workerId });
   const all = Array.from({ length: partitionCount }, (_, partition) => partition);
@@ -72,14 +60,20 @@ export function createPartitionLocks({
   }
 
   return {
-    held: () => held,
-    async renew() {
+    /** The partitions held at the last renewal. */
+    held: (): readonly number[] => held,
+    /**
+     * Renews what is held, and acquires a few free partitions. Call it several times before a lock expires. Returns the partitions that
+     * it has acquired: if there are some, more may be free.
+     */
+    async renew(): Promise<readonly number[]> {
       held = await renewHeld();
       const acquired = await acquire(pick(await findFree(), takenAtOnce, random));
       held = [...held, ...acquired];
       return acquired;
     },
-    async release() {
+    /** Releases all of them, for the worker that looks for free ones next. */
+    async release(): Promise<void> {
       const released = held;
       held = [];
       await Promise.all(released.map((partition) => releaseLock(partitionLockKey(partition))));

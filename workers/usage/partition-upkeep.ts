@@ -14,10 +14,10 @@ const shareEveryMs = 1_000;
 
 export type UpkeepTask = 'expiring leases' | 'removing old months' | 'sharing the room for kept answers';
 
-/** One round each. Fails only when `signal` is aborted. */
-type PartitionUpkeep = { expire(): Promise<void>; removeMonths(): Promise<void>; shareKeptRoom(): Promise<void> };
-
-/** Expires the leases of the partitions that this worker holds, removes old months, and shares the room for kept answers. */
+/**
+ * Expires the leases of the partitions that this worker holds, removes old months, and shares the room for kept answers. Each function is
+ * one round, and fails only when `signal` is aborted.
+ */
 export function createPartitionUpkeep(deps: {
   held: () => readonly number[];
   expireLeases: ExpireLeases;
@@ -31,7 +31,7 @@ export function createPartitionUpkeep(deps: {
   jitter: (ms: number) => number;
   now: () => number;
   signal: AbortSignal;
-}): PartitionUpkeep {
+}) {
   const { held, attempt, pause, jitter, now, signal } = deps;
   /** When the leases of a partition are checked next; at once if it is unknown. */
   const expireAt = new Map<number, number>();
@@ -44,7 +44,7 @@ export function createPartitionUpkeep(deps: {
   }
 
   return {
-    async expire() {
+    async expire(): Promise<void> {
       const left = held().filter((partition) => (expireAt.get(partition) ?? 0) <= now());
       while (left.length > 0 && !signal.aborted) {
         const next = left.splice(0, partitionsAtOnce);
@@ -52,14 +52,14 @@ export function createPartitionUpkeep(deps: {
       }
       await pause(expireEveryMs);
     },
-    async removeMonths() {
+    async removeMonths(): Promise<void> {
       if (held().includes(leadingPartition) && now() >= removeAt) {
         const removed = await attempt('removing old months', () => deps.removeOldMonths(signal));
         removeAt = now() + (removed ? removeEveryMs : upkeepAgainMs);
       }
       await pause(upkeepCheckMs);
     },
-    async shareKeptRoom() {
+    async shareKeptRoom(): Promise<void> {
       if (held().includes(leadingPartition)) await attempt('sharing the room for kept answers', deps.shareKeptRoom);
       await pause(shareEveryMs);
     },
