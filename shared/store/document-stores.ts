@@ -1,5 +1,4 @@
-import { accountsOf } from './accounts/account-document.ts';
-import { createAccountStore } from './accounts/account-store.ts';
+import { accountsOf, createAccountStore } from './accounts/account-store.ts';
 import { auditCollections, createAuditStore } from './accounts/audit-store.ts';
 import { batchStoreCollections, createBatchStore } from './batches/batch-store.ts';
 import type { Collection, OpenDocuments } from './documents/documents.ts';

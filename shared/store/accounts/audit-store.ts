@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Collection, OpenDocuments } from '../documents/documents.ts';
-import { accountsOf } from './account-document.ts';
+import { accountsOf } from './account-store.ts';
 import { type AuditPage, type AuditRecord, auditRecordSchema, pageOf } from './audit-records.ts';
 
 export type CopiedAudit = { copied: number; last: string | undefined; unreadable: readonly string[] };

@@ -6,8 +6,7 @@ import test from 'ava';
 import { collections } from '../../../../shared/store/document-stores.ts';
 import { type Collection, type Index, isListIndex } from '../../../../shared/store/documents/documents.ts';
 import { createSqliteCalls } from '../../../../shared/store/sqlite/sqlite-calls.ts';
-import { createSqliteDocuments } from '../../../../shared/store/sqlite/sqlite-documents.ts';
-import { tablesOf } from '../../../../shared/store/sqlite/sqlite-rows.ts';
+import { createSqliteDocuments, tablesOf } from '../../../../shared/store/sqlite/sqlite-documents.ts';
 import { createSelect } from '../../../../shared/store/sqlite/sqlite-select.ts';
 import { testDocumentRacesContract, testDocumentsContract, things } from '../documents-contract.ts';
 

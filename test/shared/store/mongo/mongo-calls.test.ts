@@ -1,6 +1,6 @@
 import test from 'ava';
 import { openStore } from '../../../../shared/open-store.ts';
-import { clientOptionsFor, usualLimits } from '../../../../shared/store/mongo/mongo-options.ts';
+import { clientOptionsFor, usualLimits } from '../../../../shared/store/mongo/mongo-calls.ts';
 
 const url = (options: string) => `mongodb://user:secret@host/inference?${options}`;
 const optionsFor = (options: string) => clientOptionsFor(url(options), usualLimits);
