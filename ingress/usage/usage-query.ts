@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { validationError } from '../../shared/errors.ts';
-import type { DayRange } from '../../shared/store/usage/read-usage-details.ts';
+import type { DayRange } from '../../shared/store/usage/usage-store.ts';
 import { limitParameter } from '../api/list-query.ts';
 import { type GroupName, groupNames } from './usage-schemas.ts';
 

@@ -4,7 +4,7 @@ import { ApiError, toApiError } from '../../../shared/errors.ts';
 import { type Account, monthOf } from '../../../shared/store/accounts/account.ts';
 import type { Key, KeyFields } from '../../../shared/store/accounts/key.ts';
 import type { Store } from '../../../shared/store/store.ts';
-import type { KeyUsage } from '../../../shared/store/usage/read-usage-details.ts';
+import type { KeyUsage } from '../../../shared/store/usage/usage-store.ts';
 import { parseBody } from '../../api/json-body.ts';
 import { parseQuery } from '../../api/list-query.ts';
 import { presentList } from '../../api/present-list.ts';

@@ -1,6 +1,6 @@
 import type { Account } from '../../../shared/store/accounts/account.ts';
 import { filesOf, isDefaultKey, type Key, type KeyLimits, validUntil } from '../../../shared/store/accounts/key.ts';
-import type { KeyUsage } from '../../../shared/store/usage/read-usage-details.ts';
+import type { KeyUsage } from '../../../shared/store/usage/usage-store.ts';
 import { secondsOf } from '../../api/present-file.ts';
 import type { ShownKey } from '../../api/response-schemas.ts';
 import { maskKey } from '../../callers/api-key.ts';

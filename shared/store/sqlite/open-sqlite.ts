@@ -8,7 +8,7 @@ import { refusedSchema } from '../documents/store-errors.ts';
 import { ownerOnly } from '../files/folder-file-store.ts';
 import { inTransaction, patiently } from './sqlite-calls.ts';
 import { tablesOf } from './sqlite-documents.ts';
-import { usageTables } from './sqlite-usage-sums.ts';
+import { usageTables } from './sqlite-usage.ts';
 
 /** Covers another process's commit that is about to end. It blocks this process, so all longer waits are in `patiently`. */
 const busyTimeoutMs = 2;

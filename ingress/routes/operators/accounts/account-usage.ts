@@ -1,6 +1,6 @@
 import type { Log } from '../../../../shared/process/log.ts';
 import type { Store } from '../../../../shared/store/store.ts';
-import type { DayRange } from '../../../../shared/store/usage/read-usage-details.ts';
+import type { DayRange } from '../../../../shared/store/usage/usage-store.ts';
 import type { Stage } from '../../../request-state.ts';
 import { answerAccountReport, askedUsage, presentUsage } from '../../usage.ts';
 import { accountOf, noSuchAccount } from './named-account.ts';
