@@ -1,11 +1,13 @@
 /** A proxy that is run from its file, unchanged. */
-type Proxy = {
+export type ProxySetup = {
   /** From the root of the project. */
   file: string;
   /** The command, in the foreground. */
   command: (file: string, folder: string) => string[];
   /** Where clients reach it. */
   url: string;
+  /** As its page says: an ingress is restarted once the one before gets requests again. */
+  waitsForRequests?: true;
 };
 
 const shown = 'ingress/deployment/proxies/';
@@ -55,7 +57,8 @@ export const proxies = {
       '--entryPoints.websecure.transport.respondingTimeouts.readTimeout=0s',
     ],
     url: 'https://api.example.com',
+    waitsForRequests: true,
   },
-} satisfies Record<string, Proxy>;
+} satisfies Record<string, ProxySetup>;
 
 export type ProxyName = keyof typeof proxies;

@@ -11,7 +11,7 @@ import { oneBackend } from '../stack/plan.ts';
 import { type RunningIngress, startStack } from '../stack/stack.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import { unlimitedKey } from '../support/load.ts';
-import { type ProxyName, proxies } from './proxies.ts';
+import { type ProxyName, type ProxySetup, proxies } from './proxies.ts';
 
 /** The service behind a proxy, in a network and with names of its own: see in-namespace.ts. */
 
@@ -57,7 +57,7 @@ export async function serveBehind(name: ProxyName, folder: string) {
   stack.ingresses.push(...running.values());
   const key = await unlimitedKey(stack);
 
-  const { command, file, url } = proxies[name];
+  const { command, file, url, waitsForRequests }: ProxySetup = proxies[name];
   const proxy = spawn('ip', ['netns', 'exec', 'proxy', ...command(join(root, file), folder)], {
     cwd: folder,
     stdio: ['ignore', 'inherit', 'inherit'],
@@ -83,10 +83,18 @@ export async function serveBehind(name: ProxyName, folder: string) {
       ingress?.process.kill('SIGTERM');
       const code = await ingress?.process.exited;
       if (code !== 0) throw new Error(`an ingress ended with ${code}`);
-      running.set(address, await startIngress(address));
+      const started = await startIngress(address);
+      running.set(address, started);
+      if (waitsForRequests) await untilUsed(started);
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
+}
+
+/** Until the proxy sends it requests. */
+async function untilUsed({ operationsUrl }: RunningIngress): Promise<void> {
+  const countsOne = /^svc_inference_requests_total\{.*\} [1-9]/m;
+  while (!countsOne.test(await (await fetch(`${operationsUrl}/metrics`)).text())) await sleep(100);
 }
 
 /** A network of its own for the proxy, which may listen on the ports of the ingresses, and a cable between it and this one. */
