@@ -22,8 +22,11 @@ export const masked = (key: string) => `${key.slice(0, 10)}****`;
 /** The parts of a stack that key requests need. */
 type Service = { ingresses: readonly { url: string }[]; identity: Pick<IdentityProvider, 'token'> };
 
-/** The routes for keys, at the first ingress of the stack unless another `url` is given. */
-export function createKeyClient(stack: Service, options: { url?: () => string } = {}) {
+type Options = { url?: () => string; fetch?: typeof documentedFetch };
+
+/** The routes for keys, at the first ingress of the stack unless another `url` is given. Answers are checked unless `fetch` is given. */
+export function createKeyClient(stack: Service, options: Options = {}) {
+  const { fetch = documentedFetch } = options;
   const url = options.url ?? (() => stack.ingresses[0]?.url ?? '');
   const tokens = new Map<string, Promise<string>>();
   const token = (account: string, admin = false) => {
@@ -35,7 +38,7 @@ export function createKeyClient(stack: Service, options: { url?: () => string } 
   /** `body` is sent unchanged if it is text, otherwise as JSON. Without `bearer` no credential is sent. */
   async function send(method: string, path: string, wishes: Wishes = {}): Promise<Answer> {
     const { bearer, body, headers } = wishes;
-    const response = await documentedFetch(`${url()}${path}`, {
+    const response = await fetch(`${url()}${path}`, {
       method,
       headers: {
         ...(bearer !== undefined && { authorization: `Bearer ${bearer}` }),

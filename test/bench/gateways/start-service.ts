@@ -83,7 +83,8 @@ export async function startService({ directory: above, modelServer, name, root =
     await places('ingress', wanted.ingresses ?? 1),
     await places('workers', wanted.workers ?? 1),
   ];
-  const keys = createKeyClient({ ingresses, identity });
+  // Another version may answer otherwise than is documented here.
+  const keys = createKeyClient({ ingresses, identity }, root === ownRoot ? {} : { fetch });
 
   /** A key of a new account, on the plan with its limits. */
   async function keyOn(plan: string): Promise<string> {
