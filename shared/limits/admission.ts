@@ -1,9 +1,9 @@
 import { createReadNumbers, intOf, wordOf, wordsOf } from '../redis/read-answer.ts';
 
 /**
- * What a holder of limits has used, an account or a key of it: tokens of the month that are charged, reserved by requests in flight, and (of an
- * account) charged as overage, 0 if its month is neither limited nor shown; requests and tokens of the last minute, which will all have left in
- * `resetMs`; the requests of the day (UTC). `isCountOld`: the month of a key should be counted again.
+ * What a holder of limits has used, an account or a key of it: tokens of the month that are charged, reserved by requests in flight, and
+ * (of an account) charged as overage, 0 if its month is neither limited nor shown; requests and tokens of the last minute, which will all
+ * have left in `resetMs`; the requests of the day (UTC). `isCountOld`: the month of a key should be counted again.
  */
 type HolderCounters = {
   chargedTokens: number;
@@ -15,8 +15,8 @@ type HolderCounters = {
 };
 
 /**
- * The counters of an account by Redis's clock (`now`, milliseconds), in a month (`YYYY-MM`). `key`: those of the key that was asked for, if it
- * has limits of its own.
+ * The counters of an account by Redis's clock (`now`, milliseconds), in a month (`YYYY-MM`). `key`: those of the key that was asked for, if
+ * it has limits of its own.
  */
 export type LimitCounters = HolderCounters & { now: number; month: string; key?: HolderCounters & { id: string } };
 

@@ -163,8 +163,8 @@ export function createAdmit(
       return answer;
     },
     /**
-     * Checks the caller as `admit` does, and returns the account's counters. With a claim, for a request that is refused for another reason: it
-     * finds what has claimed its key, and counts the repeat, unless it is one of the first.
+     * Checks the caller as `admit` does, and returns the account's counters. With a claim, for a request that is refused for another
+     * reason: it finds what has claimed its key, and counts the repeat, unless it is one of the first.
      */
     async readCounters(request: Look): Promise<CountersAnswer> {
       const { account, lane, claim } = request;

@@ -5,8 +5,8 @@ import type { Allowance } from './admit.ts';
 
 /**
  * The month of an account in tokens (contract.md#e4-monthly-quota). `limit` is the plan's limit plus this month's top-ups, null for none.
- * `remaining` is neither charged nor reserved, null if there is no limit. `overageLimit` bounds overage if that is enabled, null if it has no
- * bound. Dates are `YYYY-MM-DD`, UTC; the period ends where the next one starts.
+ * `remaining` is neither charged nor reserved, null if there is no limit. `overageLimit` bounds overage if that is enabled, null if it has
+ * no bound. Dates are `YYYY-MM-DD`, UTC; the period ends where the next one starts.
  */
 type Quota = {
   limit: number | null;

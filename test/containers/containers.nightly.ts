@@ -253,10 +253,9 @@ async function namesOf(shell: (command: string) => Promise<string>): Promise<str
 
 /** Whether the proxy answers for itself at this address. A kept connection ends with the process that a reload replaces. */
 function isReadyAt(address: string): Promise<boolean> {
-  return fetch(address).then(
-    async (answer) => (await answer.text()).includes('Service ready'),
-    () => false,
-  );
+  return fetch(address)
+    .then(async (answer) => (await answer.text()).includes('Service ready'))
+    .catch(() => false);
 }
 
 async function until(condition: () => boolean | Promise<boolean>, withinMs = 30_000): Promise<void> {

@@ -94,7 +94,9 @@ export async function serveBehind(name: ProxyName, folder: string) {
 /** Until the proxy sends it requests. */
 async function untilUsed({ operationsUrl }: RunningIngress): Promise<void> {
   const countsOne = /^svc_inference_requests_total\{.*\} [1-9]/m;
-  while (!countsOne.test(await (await fetch(`${operationsUrl}/metrics`)).text())) await sleep(100);
+  for (const endsAt = performance.now() + 30_000; performance.now() < endsAt; await sleep(100))
+    if (countsOne.test(await (await fetch(`${operationsUrl}/metrics`)).text())) return;
+  throw new Error('the proxy sends no requests to an ingress that was restarted');
 }
 
 /** A network of its own for the proxy, which may listen on the ports of the ingresses, and a cable between it and this one. */

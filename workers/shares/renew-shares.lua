@@ -10,8 +10,8 @@ local clock = redis.call('TIME')
 --          running (calls in flight), askedAt: when a client last called it; starvedAt and starvedBy: pools whose workers want it and
 --          hold none of it;
 --          `busy <name>`: limit: how many calls it has shown to have room for, 0 if that is not known; when it was last busy; when
---          this limit has last grown; how long after a refusal it grows; until when no call starts there, and why: `busy`, `loading`, `account` or `-`
---          (contract.md#ms2-busy-and-loading);
+--          this limit has last grown; how long after a refusal it grows; until when no call starts there, and why: `busy`, `loading`,
+--          `account` or `-` (contract.md#ms2-busy-and-loading);
 --          `held <name> of <pools>`: calls that workers of exactly these pools hold, of a backend that models of several pools have;
 --          `pool <name>`: how many workers it has, and which of them looks for stalled jobs;
 --          `renewedAt`: any share; `steadySince`: renewals have come without a gap; `grantFrom`: nothing is granted before

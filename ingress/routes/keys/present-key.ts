@@ -4,7 +4,7 @@ import type { KeyUsage } from '../../../shared/store/usage/usage-store.ts';
 import { secondsOf } from '../../api/present-file.ts';
 import type { ShownKey } from '../../api/response-schemas.ts';
 import { maskKey } from '../../callers/api-key.ts';
-import { isOver } from '../../callers/key-list.ts';
+import { isOver, keysOf } from '../../callers/key-list.ts';
 
 type KeyFigures = {
   /** Redis's time, in milliseconds. */
@@ -55,7 +55,7 @@ const listedKeysMax = 100;
  */
 export function presentDeveloperKeys(account: Account): object[] {
   const endOf = ({ endedAt }: Key) => endedAt?.getTime() ?? Number.MAX_VALUE;
-  return account.keys
+  return keysOf(account)
     .filter(({ isDefault }) => isDefault)
     .map((key) => (key.rotatedAt ? { ...key, state: 'rotated' as const, endedAt: key.rotatedAt } : key))
     .toSorted((one, other) => endOf(other) - endOf(one))

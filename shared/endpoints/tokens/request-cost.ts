@@ -2,8 +2,8 @@ import { type ApiError, validationError } from '../../errors.ts';
 import { readOutputLimit } from '../fields/output-limit.ts';
 
 /**
- * The maximum cost of a request, in tokens: `reservedTokens` = `promptTokens` + `outputTokensMax` × `choices`. `promptTokens` is an estimate. The
- * fields are those that set the three, for error messages.
+ * The maximum cost of a request, in tokens: `reservedTokens` = `promptTokens` + `outputTokensMax` × `choices`. `promptTokens` is an
+ * estimate. The fields are those that set the three, for error messages.
  */
 export type RequestCost = {
   promptTokens: number;

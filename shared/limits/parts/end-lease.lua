@@ -1,10 +1,10 @@
 -- A part of the scripts that end a lease (load-lua.ts), after counters.lua. It needs countersKey, leasesKey, leaseEndsKey and keptBytesKey.
 
--- Corrects the counters of one holder: what the lease has reserved is no longer reserved, and `chargedTokens` are charged instead, in the month and the
--- bucket that were charged (contract.md#n6-settling). `requests` is the change of the requests. Charges that have left the window are not
--- restored. A month that is not counted here is not started here: the next admission seeds it from the store and the outbox. A field
--- `:reservedTokens` alone marks a month of an account that missed usage, so that it does not start at 0 because last month is counted. A key
--- needs none: leases are charged to it only while its month is counted.
+-- Corrects the counters of one holder: what the lease has reserved is no longer reserved, and `chargedTokens` are charged instead, in the
+-- month and the bucket that were charged (contract.md#n6-settling). `requests` is the change of the requests. Charges that have left the
+-- window are not restored. A month that is not counted here is not started here: the next admission seeds it from the store and the outbox.
+-- A field `:reservedTokens` alone marks a month of an account that missed usage, so that it does not start at 0 because last month is
+-- counted. A key needs none: a month of it that starts at 0 is counted again at once (read-holders.lua).
 local function correctHolder(key, lease, bucket, requests, chargedTokens)
   local call, format = redis.call, string.format
   local chargedField, reservedField = lease.month .. ':chargedTokens', lease.month .. ':reservedTokens'

@@ -55,7 +55,8 @@ export async function readList<Document extends object, Name extends string>(
   const isUnordered = index !== 'id' && collection.indexes[index].isUnique === true;
   let [place, characters] = [after && placeOf(after, collection, next), 0];
   while (found.length < limit && characters < charactersMax) {
-    if (isUnordered && place !== undefined) throw new Error('a list by a unique index is one page'); // it has no order
+    // It has no order. A page that is full may have been all, which no look-up comes near.
+    if (isUnordered && place !== undefined) throw new Error('a list by a unique index is one page');
     const wanted = { limit: Math.min(atOnce, limit - found.length), charactersMax: charactersMax - characters };
     const page = await readPage({ ...query, fields, ...wanted, after: place, isWhole });
     for (const each of page.found) found.push(schema.parse(each) as Document); // or those fields of one

@@ -82,3 +82,9 @@ test('operators see a key as its account does, also its end, without its setting
   t.like(soon(20), { state: 'active', expires_at: 50, ended_at: null });
   t.like(soon(50), { state: 'expired', expires_at: 50, ended_at: null });
 });
+
+test('of developer keys that ended at the same time, the newer one comes first', (t) => {
+  const rotate = (from: string, to: string) => rotateKey({ named: { id: `key_${from}` }, key: keyNamed(to, 10) });
+  const account = after(mintKey({ ...byAnn, key: keyNamed('one', 0) }), rotate('one', 'two'), rotate('two', 'three'));
+  t.like(presentDeveloperKeys(account), { 0: { id: 'key_three' }, 1: { id: 'key_two' }, 2: { id: 'key_one' } });
+});
