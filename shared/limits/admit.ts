@@ -164,7 +164,7 @@ export function createAdmit(
     },
     /**
      * Checks the caller as `admit` does, and returns the account's counters. With a claim, for a request that is refused for another
-     * reason: it finds what has claimed its key, and counts the repeat, unless it is one of the first.
+     * reason: the first repeats find what has claimed their key, and each repeat is counted.
      */
     async readCounters(request: Look): Promise<CountersAnswer> {
       const { account, lane, claim } = request;

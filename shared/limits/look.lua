@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 local clock = redis.call('TIME')
 -- Checks that a caller is current (check-version.lua). With countersKey, it also returns the counters of its limits, and with claimKey it
--- finds the claim of a request that is refused for another reason, unless it is one of the first repeats (find-claim.lua). Charges nothing.
+-- tells the first repeats of a request, refused for another reason, what has claimed their key (find-claim.lua). Charges nothing.
 -- Runs also when Redis is out of memory (contract.md#m6-out-of-memory): keys can still be revoked then, and that needs a check of their owner.
 -- args     of the parts
 -- returns  `stale` token, `current` now, `cold` month, `cold` month key, `repeated` how request counters, or `counters` counters
