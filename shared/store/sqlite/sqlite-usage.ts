@@ -148,7 +148,7 @@ const selectPage = `SELECT document FROM usage_records
 /** As text, it comes after every time. */
 const afterAllTimes = '~';
 
-/** Finds and lists whole records by the indexes that are made for that (sqlite-schema.ts). */
+/** Finds and lists whole records by the indexes that are made for that (open-sqlite.ts). */
 function createFindRecords(
   database: DatabaseSync,
   { read }: Pick<SqliteCalls, 'read'>,
