@@ -15,6 +15,8 @@ export interface Call {
   readonly ownHeaders: Readonly<Record<string, string | undefined>>;
   /** `aborted`: the client left first. `failed`: the server answered with an error or cut off the reply. */
   readonly state: 'running' | 'completed' | 'aborted' | 'failed';
+  /** Of an error that a fault required. */
+  readonly status?: number | undefined;
   /** Events that carried a token; 1 for a whole reply. */
   readonly chunksSent: number;
   readonly promptTokens: number;
@@ -32,7 +34,7 @@ export type Arrival = Pick<
   Call,
   'path' | 'model' | 'stream' | 'body' | 'requestId' | 'trace' | 'headers' | 'ownHeaders'
 >;
-type Change = Partial<Pick<Call, 'state' | 'chunksSent' | 'promptTokens' | 'completionTokens'>>;
+type Change = Partial<Pick<Call, 'state' | 'status' | 'chunksSent' | 'promptTokens' | 'completionTokens'>>;
 
 export type CallList = ReturnType<typeof createCallList>;
 

@@ -18,7 +18,7 @@ export function answersInstead(fault: Fault): boolean {
 export async function answerInstead({ res, calls, call, fault, signal, errors }: ReplyStart): Promise<void> {
   if (fault.hang) return untilAborted(signal);
   if (fault.endlessHeaders) return writeEndlessHeaders(res, signal);
-  calls.change(call, { state: 'failed' });
+  calls.change(call, { state: 'failed', status: fault.status });
   if (fault.resetBeforeHeaders) {
     res.socket?.resetAndDestroy();
   } else if (fault.closeBeforeHeaders) {

@@ -39,6 +39,13 @@ test('finds nothing if all agree, even if a run was lost that had called a backe
   t.deepEqual(contradictionsIn({ ...truth, ...lost, calls: [{ ...call, state: 'aborted' }, call] }), []);
 });
 
+const busyCall: BackendCall = { ...call, state: 'failed', status: 429, promptTokens: 0, completionTokens: 0 };
+
+test('finds nothing in repeated calls of a busy backend, which are one attempt', (t) => {
+  const busyFirst = kept({ attempts: [{ run: 1, backend: 'onprem-a', outcome: 'busy' }, ...attempts] });
+  t.deepEqual(contradictionsIn({ ...truth, ...busyFirst, calls: [busyCall, busyCall, call] }), []);
+});
+
 test('finds nothing in the beginning of an answer if the client left or got an error frame', (t) => {
   const text = answer.slice(0, 9);
   t.deepEqual(contradictionsIn({ ...truth, asked: [{ ...asked, ending: 'left', at: 0, text }] }), []);
@@ -87,6 +94,11 @@ const lies: Record<string, Partial<Evidence>> = {
   },
   'a call of a request without a record': { calls: [call, { ...call, requestId: 'req_2' }] },
   'a call that its record does not contain': { calls: [call, { ...call, backend: 'cloud', state: 'aborted' }] },
+  'a call that found a backend busy, without an attempt': { calls: [busyCall, call] },
+  'a failed call beside a busy one': {
+    ...kept({ attempts: [{ run: 1, backend: 'onprem-a', outcome: 'busy' }, ...attempts] }),
+    calls: [busyCall, { ...busyCall, status: 500 }, call],
+  },
   'a charge above the produced tokens': kept({ completionTokens: 8, chargedTokens: 13 }),
   'an estimate of more tokens than were written': {
     ...kept({ ...estimated, completionTokens: 20, chargedTokens: 28 }),
