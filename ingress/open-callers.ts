@@ -45,16 +45,21 @@ export function openCallers({ config, currentPlanFile, redis, store, release, ou
   const guestKeys = createGuestKeys({ secrets: config.guestKeySecrets, peppers: config.keyPeppers });
   const sharedCallers = createSharedCallers({ redis, secretsInUse: guestKeys.secretsInUse, log });
   const callers = createCallers({
-    ...{ store: store.accounts, sharedCallers, defaultPlan },
+    store: store.accounts,
+    sharedCallers,
+    defaultPlan,
     guestSecretsInUse: guestKeys.inUse,
   });
   const askLimits = createAskLimits({
-    ...{ seed: createSeed({ redis, store: store.usage }) },
+    seed: createSeed({ redis, store: store.usage }),
     reread: callers.reread,
   });
   const admit = createAdmit(redis, { timeouts: () => currentPlanFile().timeouts, outboxLengthMax });
   const asking = (account: string) => ({
-    ...{ account, subject: { account }, requestId: nextRequestId(), caller: undefined },
+    account,
+    subject: { account },
+    requestId: nextRequestId(),
+    caller: undefined,
   });
   const lookAtAccount = async (account: string) => (await askLimits(asking(account), admit.look)).caller;
   const readCountersOf: ReadCountersOf = async (account) => {
@@ -67,10 +72,18 @@ export function openCallers({ config, currentPlanFile, redis, store, release, ou
   const changeAccount = createChangeAccount({ redis, store: store.accounts, log });
   const changeRecorded = createRecordedChange({ changeAccount, store, log });
   return {
-    ...{ keyUse, guestKeys, sharedCallers, callers, suspensions, requestsToEnd, backendPauses, readCountersOf },
+    keyUse,
+    guestKeys,
+    sharedCallers,
+    callers,
+    suspensions,
+    requestsToEnd,
+    backendPauses,
+    readCountersOf,
     checkCaller: createCheckCaller({ admit, release, askLimits, keyUse }),
     displayNames: createDisplayNames({ names: store.accounts, log }),
-    ...{ changeAccount, changeRecorded },
+    changeAccount,
+    changeRecorded,
     clearAccount: createClearAccount({ store, changeAccount }),
     applyTopUpCode: createApplyTopUpCode({ changeRecorded, store, defaultPlan, log }),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),

@@ -28,7 +28,12 @@ export async function openConnections(config: IngressConfig, log: Log): Promise<
   const dashboardRedis = adopt(connectForRequests(config.redisUrl, log));
   const connectReader = () => connectForWork(config.replyRedisUrl, log, replySetting);
   return {
-    ...{ store, issuerKeys, redis, replyRedis, dashboardRedis, connectReader },
+    store,
+    issuerKeys,
+    redis,
+    replyRedis,
+    dashboardRedis,
+    connectReader,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }

@@ -107,7 +107,9 @@ function createStages(deps: AppDeps) {
     return readJsonBody({ ...deps, ...deps.body, bodyBytesMax, budget: uncountedBodies });
   };
   return {
-    ...{ withKey, withSignIn, withEither: authenticateEither({ withKey, withSignIn }) },
+    withKey,
+    withSignIn,
+    withEither: authenticateEither({ withKey, withSignIn }),
     check: checkPresentCaller(deps),
     useAgain: useAccountAgain(deps),
     limitWrites: limitSettings(deps),

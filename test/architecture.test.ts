@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { basename, dirname } from 'node:path';
+import { dirname } from 'node:path';
 import test from 'ava';
 import { findCycle, importsOf, productionFiles, projectFiles, reachableFrom } from './support/source-files.ts';
 
@@ -108,36 +108,6 @@ test('no folder imports itself, directly or through others', (t) => {
   t.is(findCycle(ring), undefined, 'no cycle of files');
   t.deepEqual(findCycle(foldersOf(ring)), ['shared/a', 'shared/b', 'shared/a']);
   t.is(findCycle(foldersOf(files)), undefined);
-});
-
-/** Names of source files by folder. A script and the file that loads it count as one. */
-const sourceNames = Map.groupBy(
-  projectFiles().filter((path) => /^(ingress|workers|shared)\/.*\.(ts|mjs|lua|css)$/.test(path)),
-  (path) => dirname(path),
-);
-
-test('a folder has 2 to 15 source files', (t) => {
-  t.true(sourceNames.size > 40);
-  for (const [folder, paths] of sourceNames) {
-    const names = new Set(paths.map((path) => path.replace(/\.\w+$/, '')));
-    t.true(names.size >= 2 && names.size <= 15, `${folder} has ${names.size}`);
-  }
-});
-
-/** The names of a folder's files as the page lists them: without `.ts`, and without scripts that a file of their name loads. */
-function listedNames(paths: readonly string[]): string[] {
-  const names = paths.map((path) => basename(path));
-  const isLoaded = (name: string) => name.endsWith('.lua') && names.includes(name.replace(/\.lua$/, '.ts'));
-  return names.filter((name) => !isLoaded(name)).map((name) => name.replace(/\.ts$/, ''));
-}
-
-test('the page about the architecture explains exactly the folders that exist, and lists their files', (t) => {
-  const page = readFileSync('ingress/documentation/internals/architecture.md', 'utf8');
-  const rows = page.matchAll(/^\| `((?:ingress|workers|shared)(?:\/[^`./]+)*)\/` \| \w[^|]* \| ([^|]*) \|$/gm);
-  const explained = new Map([...rows].map(([, folder = '', names = '']) => [folder, names.split(', ').toSorted()]));
-  const existing = new Map([...sourceNames].map(([folder, paths]) => [folder, listedNames(paths).toSorted()]));
-  t.deepEqual([...explained.keys()].toSorted(), [...existing.keys()].toSorted());
-  for (const [folder, names] of existing) t.deepEqual(explained.get(folder), names, folder);
 });
 
 test('both sides use every file of shared', (t) => {

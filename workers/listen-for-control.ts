@@ -31,7 +31,9 @@ export function listenForControl(deps: {
 }): Inbox {
   const { connectReader, redis, workerId, log } = deps;
   return openInbox({
-    ...{ connectReader, redis, log },
+    connectReader,
+    redis,
+    log,
     // Always the same name: other workers find this stream by the worker id in the locks that it holds.
     keyOf: () => controlStreamKey(workerId),
     onEntry(entry) {

@@ -75,20 +75,18 @@ export async function openConnections({
   );
   const ask = createAskBackend({ agents, keys });
   return {
-    ...{
-      store,
-      redis,
-      upkeepRedis,
-      replyRedis,
-      replyUpkeepRedis,
-      oneConnection,
-      connectControlReader,
-      connectJobReader,
-      agents,
-      keys,
-      ask,
-      checks: createBackendChecks({ ask, backends: () => currentPlanFile().backends }),
-    },
+    store,
+    redis,
+    upkeepRedis,
+    replyRedis,
+    replyUpkeepRedis,
+    oneConnection,
+    connectControlReader,
+    connectJobReader,
+    agents,
+    keys,
+    ask,
+    checks: createBackendChecks({ ask, backends: () => currentPlanFile().backends }),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }

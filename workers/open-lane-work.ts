@@ -72,7 +72,11 @@ export function openLaneWork(deps: {
     ? settleAndNotify(createSettle(upkeepRedis, { attemptsMax: 1 }), notifyDrainer)
     : settle;
   const findAnswer = createFindAnswer({
-    ...{ slots, retryBudget: createRetryBudget(), apiKeyOf: deps.keys.of, metrics, log },
+    slots,
+    retryBudget: createRetryBudget(),
+    apiKeyOf: deps.keys.of,
+    metrics,
+    log,
     tracing: deps.tracing,
     callBackend: createCallBackend({ agents, timeouts }),
     ownFields: createOwnFields({ plans: () => currentPlanFile().plans, pepper: config.keyPeppers[0] }),

@@ -57,7 +57,9 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   let supervisor: BatchSupervisor | undefined;
   let drainer: UsageDrainer | undefined;
   const backends = openSlots({
-    ...{ ...common, ...connections, redis: upkeepRedis },
+    ...common,
+    ...connections,
+    redis: upkeepRedis,
     onChange: () => queues?.slotsChanged(),
     onRenewed: () => void queues?.checkFull().catch(() => {}), // the next renewal checks again
   });
@@ -73,8 +75,14 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   const outboxLengthMax = await waitForConnections({ ...common, connections });
 
   const inbox = listenForControl({
-    ...{ connectReader: connections.connectControlReader, redis: replyRedis, workerId, log },
-    ...{ ...answering, queues: () => queues, supervisor: () => supervisor, drainer: () => drainer },
+    connectReader: connections.connectControlReader,
+    redis: replyRedis,
+    workerId,
+    log,
+    ...answering,
+    queues: () => queues,
+    supervisor: () => supervisor,
+    drainer: () => drainer,
   });
   await waitForControl(inbox, { redis: replyRedis, shutdown, log });
   const onStored = openQuotaEvents({ ...common, redis: upkeepRedis, store });
@@ -84,8 +92,12 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   const shares = parts.use(backends.startShares());
   await shares.renewed;
   queues = serveQueues({
-    ...{ ...common, slots, work: lanes.work },
-    ...{ connection: redis, upkeepRedis, connectReader: connections.connectJobReader },
+    ...common,
+    slots,
+    work: lanes.work,
+    connection: redis,
+    upkeepRedis,
+    connectReader: connections.connectJobReader,
     checksStalled: (pool) => shares.membershipOf(pool).checksStalled,
     payloads: createHeldPayloads({ bodyBytesMax: config.bodyBytesMax }),
   });
@@ -145,7 +157,9 @@ function roundedPauses({ pauses }: Pick<BackendSlots, 'pauses'>) {
 /** What this worker does now, as operators see it. */
 function describeLoad({ slots, running }: { slots: BackendSlots; running: () => number }): WorkerLoad {
   return {
-    ...{ kind: 'worker', running: running(), waiting: slots.waiting() },
+    kind: 'worker',
+    running: running(),
+    waiting: slots.waiting(),
     backends: slots
       .load()
       .map(({ backend, calls, share }) => ({ backend, calls, ...(share !== undefined && { share }) })),
@@ -182,7 +196,8 @@ function openOperations({ config, currentPlanFile, connections, slots, workerId,
     ...(replyUpkeepRedis !== upkeepRedis && checkWritesOfNodes('replyRedis', replyUpkeepRedis)),
   });
   return listenForOperations({
-    ...{ ...config.operations, ...deps },
+    ...config.operations,
+    ...deps,
     afterScrape: createRemoveOldSeries({ registry: deps.registry, currentPlanFile }),
     required: {
       redis: () => checkWrites(queues()),

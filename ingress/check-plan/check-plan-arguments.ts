@@ -15,7 +15,9 @@ export type CheckPlanArguments = { file: string; against: URL | undefined; probe
 export function parseCheckPlanArguments(args: readonly string[]): CheckPlanArguments | 'help' | undefined {
   try {
     const { values, positionals } = parseArgs({
-      ...{ args: [...args], allowPositionals: true, strict: true },
+      args: [...args],
+      allowPositionals: true,
+      strict: true,
       options: { against: { type: 'string' }, probe: { type: 'boolean' }, help: { type: 'boolean' } },
     });
     if (values.help === true) return 'help';

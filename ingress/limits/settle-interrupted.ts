@@ -50,7 +50,11 @@ export function createSettleInterrupted({
     const endedRuns = delivered.promptTokens === undefined ? [] : [run];
     const report: UsageReport = {
       ...lease.report,
-      ...{ outcome: 'failed', counted: 'estimated', promptTokens, completionTokens, endedRuns },
+      outcome: 'failed',
+      counted: 'estimated',
+      promptTokens,
+      completionTokens,
+      endedRuns,
     };
     const chargedTokens = promptTokens + completionTokens;
     try {

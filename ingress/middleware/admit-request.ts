@@ -70,7 +70,11 @@ export function admitRequest({
     const { promptTokens } = call.cost;
     const { claim } = request;
     ctx.state.lease = {
-      ...{ account: caller.account, requestId, report: charge.report, promptTokens, admission },
+      account: caller.account,
+      requestId,
+      report: charge.report,
+      promptTokens,
+      admission,
       ...(claim && { claim: holdClaim(claim, { bytesReserved, endpoint: call.endpoint }) }),
       ...(ctx.state.span && { span: ctx.state.span }),
     };

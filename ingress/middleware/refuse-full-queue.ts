@@ -56,7 +56,9 @@ export function refuseFullQueue({
     const { caller = { account: '', plan: '' } } = ctx.state;
     if (replyTo() === undefined) throw temporarilyUnavailable(new Error('no reply could be received'));
     const entry = queueBounds.enter({
-      ...{ model, account: caller.account, holder: holderOf(caller) },
+      model,
+      account: caller.account,
+      holder: holderOf(caller),
       bytes: Buffer.byteLength(payload),
     });
     if ('full' in entry) {

@@ -42,7 +42,10 @@ export function createSharedAssets({
   const sharing = new Map<string, { until: number; done: Promise<void> }>();
   const found = new LRUCache<string, Files>({ max: releasesMax });
   const asked = new LRUCache<string, Promise<Files | undefined>>({
-    ...{ max: unknownMax, ttl: unknownMs, ttlResolution: 0, perf: { now } },
+    max: unknownMax,
+    ttl: unknownMs,
+    ttlResolution: 0,
+    perf: { now },
   });
 
   async function write(release: string, assets: ReadonlyMap<string, StaticContent>): Promise<void> {

@@ -39,7 +39,8 @@ export function openPlanFile({
   const switching = createPlanFileSwitch({ planFile, log });
   let watch: PlanFileWatch | undefined;
   const status = () => ({
-    ...{ generation: planFile.generation(), next: switching.next() },
+    generation: planFile.generation(),
+    next: switching.next(),
     issues: watch?.issues() ?? [],
   });
   observePlanFile(registry, status);

@@ -70,7 +70,15 @@ export function createWaitingRequest(expected: ExpectedRequest, effects: Waiting
     disconnect();
   };
   const request: WaitingRequest = {
-    ...{ lease, model, replyTo, place, onQueued, effects, held, taken, ...(onServed && { onServed }) },
+    lease,
+    model,
+    replyTo,
+    place,
+    onQueued,
+    effects,
+    held,
+    taken,
+    ...(onServed && { onServed }),
     queuedAt: performance.now(),
     buffer: createReplyBuffer({ held, source: taken.source, onStalled }),
     progress: notStarted,

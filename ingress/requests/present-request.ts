@@ -10,7 +10,8 @@ export function presentForOperator(account: string, request: FoundRequest, backe
   const attempts = request.state === 'ended' ? request.attempts : [];
   const shown = presentRequest(request, backends);
   return {
-    ...{ ...shown, account },
+    ...shown,
+    account,
     attempts: shown.attempts.map((attempt, index) => ({ ...attempt, backend: attempts[index]?.backend ?? null })),
   };
 }
@@ -23,7 +24,10 @@ export function presentRequest(request: FoundRequest, backends: Backends) {
     id,
     answer_id: record?.answerId ?? null,
     object: 'request',
-    ...{ endpoint, model, state, outcome: record?.outcome ?? null },
+    endpoint,
+    model,
+    state,
+    outcome: record?.outcome ?? null,
     created_at: secondsOf(admittedAt),
     queue_ms: record?.queueWaitMs ?? null,
     first_token_ms: record?.firstTokenMs ?? null,

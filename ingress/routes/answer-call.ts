@@ -86,8 +86,15 @@ export function answerCall(
     const address = replyTo() ?? '';
     const disconnect = () => ctx.res.destroy();
     const reply = waitingRequests.expect({
-      ...{ lease, model: call.model, replyTo: address, queueMs: queueMsOf(planFile, call.model), requestMs },
-      ...{ place, disconnect, onQueued, onServed },
+      lease,
+      model: call.model,
+      replyTo: address,
+      queueMs: queueMsOf(planFile, call.model),
+      requestMs,
+      place,
+      disconnect,
+      onQueued,
+      onServed,
     });
     try {
       if (address === '') throw temporarilyUnavailable();

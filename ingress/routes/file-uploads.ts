@@ -59,7 +59,10 @@ export function uploadFile({
       await requireRoom(of, { bytes: announced ?? claimOf(0) });
       const giveUpOrSlot = AbortSignal.any([giveUp, slot.signal]);
       using watch = watchBody(ctx.req, {
-        ...{ ...bounds, bytesMax, windowBytesMin, giveUp: giveUpOrSlot },
+        ...bounds,
+        bytesMax,
+        windowBytesMin,
+        giveUp: giveUpOrSlot,
         onBytes: slot.received,
       });
       sendContinue(ctx);

@@ -84,9 +84,17 @@ function anthropicPage(models: readonly [string, Model][], querystring: string):
 /** The plan file does not say what is null here, nor the age of a model, for which Anthropic's description has the epoch. */
 function presentForAnthropic([id, { outputTokensMax }]: [string, Model]) {
   return {
-    ...{ id, type: 'model', display_name: id, created_at: '1970-01-01T00:00:00Z' },
-    ...{ max_tokens: outputTokensMax ?? null, max_input_tokens: null, capabilities: null },
-    ...{ lifecycle: 'active', line: null, deprecated_at: null, retires_at: null },
+    id,
+    type: 'model',
+    display_name: id,
+    created_at: '1970-01-01T00:00:00Z',
+    max_tokens: outputTokensMax ?? null,
+    max_input_tokens: null,
+    capabilities: null,
+    lifecycle: 'active',
+    line: null,
+    deprecated_at: null,
+    retires_at: null,
   };
 }
 

@@ -27,7 +27,9 @@ export function createAskBackend({
   return async function askBackend(backend, address) {
     if (keys.lacks(backend)) throw new Error('the variable with its API key is not set');
     const { statusCode, headers, body } = await agents.of(backend).request({
-      ...{ ...address, method: 'GET', headers: headersOf(backend, keys.of(backend)) },
+      ...address,
+      method: 'GET',
+      headers: headersOf(backend, keys.of(backend)),
       signal: AbortSignal.timeout(timeoutMs),
     });
     const pieces: Buffer[] = [];

@@ -66,7 +66,8 @@ function createAgent({ connectMs, onUnreadable, files }: Deps & { files: TlsFile
   }
 
   return new Agent({
-    ...{ headersTimeout: 0, bodyTimeout: 0 },
+    headersTimeout: 0,
+    bodyTimeout: 0,
     connect(options, callback) {
       if (!hasCertificates(files)) connectorFor(undefined).connect(options, callback);
       else

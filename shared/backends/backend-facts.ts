@@ -86,20 +86,30 @@ const slotsAt = (name: string) => (said: AnswerFields) => z.int().positive().max
 
 const engineKinds: readonly EngineKind[] = [
   {
-    ...{ name: 'vLLM', path: '/version', version: (said) => textAt(said, 'version') },
+    name: 'vLLM',
+    path: '/version',
+    version: (said) => textAt(said, 'version'),
     isKnownBy: (owner) => owner === 'vllm',
   },
   {
-    ...{ name: 'SGLang', path: '/get_server_info', version: (said) => textAt(said, 'version') },
-    ...{ isKnownBy: (owner) => owner === 'sglang', slots: slotsAt('max_running_requests') },
+    name: 'SGLang',
+    path: '/get_server_info',
+    version: (said) => textAt(said, 'version'),
+    isKnownBy: (owner) => owner === 'sglang',
+    slots: slotsAt('max_running_requests'),
   },
   {
-    ...{ name: 'llama.cpp', path: '/props', version: (said) => textAt(said, 'build_info') },
+    name: 'llama.cpp',
+    path: '/props',
+    version: (said) => textAt(said, 'build_info'),
     isKnownBy: (owner, server) => owner === 'llamacpp' || server === 'llama.cpp',
-    ...{ slots: slotsAt('total_slots'), takesAnyName: true },
+    slots: slotsAt('total_slots'),
+    takesAnyName: true,
   },
   {
-    ...{ name: 'Ollama', path: '/api/version', version: (said) => textAt(said, 'version') },
+    name: 'Ollama',
+    path: '/api/version',
+    version: (said) => textAt(said, 'version'),
     isKnownBy: (owner) => owner === 'library',
   },
 ];

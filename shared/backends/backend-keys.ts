@@ -17,7 +17,9 @@ export function followBackendKeys(deps: {
   const keys = new Map<string, { inUse: string | undefined; seen: string | undefined; isFailing: boolean }>();
   const files = () => new Set(Object.values(backends()).flatMap(({ apiKeyFile }) => apiKeyFile ?? []));
   const looking = repeatWhile({
-    ...{ everyMs: lookEveryMs, work: look, isNeeded: () => files().size > 0 },
+    everyMs: lookEveryMs,
+    work: look,
+    isNeeded: () => files().size > 0,
     onFailure: () => {}, // each file reports its own
   });
 

@@ -70,7 +70,10 @@ function move(batch: Batch, event: BatchEvent, at: Date): Batch | undefined {
   switch (event.type) {
     case 'validated':
       return {
-        ...{ ...batch, state: 'in_progress', inProgressAt: at, counts: { ...batch.counts, total: event.total } },
+        ...batch,
+        state: 'in_progress',
+        inProgressAt: at,
+        counts: { ...batch.counts, total: event.total },
         ...(event.model !== undefined && { model: event.model }),
       };
     case 'refused':

@@ -82,9 +82,15 @@ export function readCall(endpoint: Endpoint, sentByClient: SentJson, options: Op
   const payload = JSON.stringify({ ...changed(exact, changes), ...replaced, ...unlimited });
   const cost = request.cost(value, { text: payload, model });
   return {
-    ...{ endpoint: endpoint.path, ...asked, model: name, tier: model.tier, pool: model.pool },
+    endpoint: endpoint.path,
+    ...asked,
+    model: name,
+    tier: model.tier,
+    pool: model.pool,
     ...(name !== named && { requestedModel: named }),
-    ...{ payload, outputTokensMax: cost.outputTokensMax, cost },
+    payload,
+    outputTokensMax: cost.outputTokensMax,
+    cost,
     limitFields: request.limitFields.filter((field) => exact[field] != null),
     dropped: [...dropped, ...Object.keys(hintless).map((field) => `${field}.pattern`)],
   };

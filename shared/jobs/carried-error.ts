@@ -18,7 +18,10 @@ export type CarriedError = z.infer<typeof carriedErrorSchema>;
 export function packError({ code, message, fields, headers, openAi, retryAfterMs }: ApiError): CarriedError {
   const hasOpenAi = Object.keys(openAi).length > 0;
   return {
-    ...{ code, message, fields, headers },
+    code,
+    message,
+    fields,
+    headers,
     ...(hasOpenAi && { openAi }),
     ...(retryAfterMs !== undefined && { retryAfterMs }),
   };

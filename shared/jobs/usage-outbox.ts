@@ -75,8 +75,22 @@ type LostRequest = Pick<UsageReport, 'keyId' | 'plan' | 'model' | 'requestedMode
 /** Returns the usage report that is recorded if no process is left to end the request. */
 export function lostReport({ keyId, plan, model, requestedModel, tier, endpoint, batch }: LostRequest): UsageReport {
   return {
-    ...{ keyId, plan, model, ...(requestedModel !== undefined && { requestedModel }), tier, endpoint, batch },
-    ...{ promptTokens: 0, completionTokens: 0, cachedTokens: 0, counted: 'estimated', outcome: 'lost' },
-    ...{ queueWaitMs: null, firstTokenMs: null, durationMs: null, attempts: [], endedRuns: [] },
+    keyId,
+    plan,
+    model,
+    ...(requestedModel !== undefined && { requestedModel }),
+    tier,
+    endpoint,
+    batch,
+    promptTokens: 0,
+    completionTokens: 0,
+    cachedTokens: 0,
+    counted: 'estimated',
+    outcome: 'lost',
+    queueWaitMs: null,
+    firstTokenMs: null,
+    durationMs: null,
+    attempts: [],
+    endedRuns: [],
   };
 }

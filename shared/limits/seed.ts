@@ -71,7 +71,8 @@ export function createSeed(deps: { redis: Redis; store: Pick<UsageStore, 'findUs
     const { account, keyId } = holder;
     const keys = {
       countersKey: keyId === undefined ? countersKey(account) : keyCountersKey(account, keyId),
-      ...{ leasesKey: leasesKey(account), batchLeasesKey: leasesKey(account, 'batch') },
+      leasesKey: leasesKey(account),
+      batchLeasesKey: leasesKey(account, 'batch'),
       ...outboxKeysOf(partitionOf(account)),
     };
     // The mark is read first: entries drained after this are in the store's sums, in the outbox, or in both.

@@ -102,7 +102,12 @@ function messagesOf({ type, message, cause }: SerializedError): string {
 type Style = 'green' | 'yellow' | 'red' | 'dim';
 
 const levelStyles: Readonly<Record<string, Style>> = {
-  ...{ trace: 'dim', debug: 'dim', info: 'green', warn: 'yellow', error: 'red', fatal: 'red' },
+  trace: 'dim',
+  debug: 'dim',
+  info: 'green',
+  warn: 'yellow',
+  error: 'red',
+  fatal: 'red',
 };
 
 /**

@@ -72,7 +72,9 @@ function withMaster(common: Servers, path: string, query: string): RedisAddress 
   ];
   return {
     kind: 'sentinel',
-    ...{ ...common, master, database: Number(number) },
+    ...common,
+    master,
+    database: Number(number),
     ...(sentinelUsername && { sentinelUsername }),
     ...(sentinelPassword && { sentinelPassword }),
   };

@@ -37,8 +37,11 @@ export function connectForRequests(url: string, log: Log, setting?: RedisSetting
   const redis =
     address.kind === 'cluster'
       ? connectCluster(address, {
-          ...{ node: { ...ofConnection, ...timeouts }, retryStrategy, waits: false },
-          ...{ repeatMs: requestTimeoutMs, movingMs: movingTimeoutMs },
+          node: { ...ofConnection, ...timeouts },
+          retryStrategy,
+          waits: false,
+          repeatMs: requestTimeoutMs,
+          movingMs: movingTimeoutMs,
         })
       : connectOne(address, { ...common, ...timeouts, enableOfflineQueue: false });
   return observe(withDeadlines(redis), { url, log, setting });
@@ -55,7 +58,10 @@ export function connectForWork(url: string, log: Log, setting?: RedisSetting): R
   const redis =
     address.kind === 'cluster'
       ? connectCluster(address, {
-          ...{ node: { ...ofConnection, ...timeouts }, retryStrategy, repeatMs: Number.POSITIVE_INFINITY, waits: true },
+          node: { ...ofConnection, ...timeouts },
+          retryStrategy,
+          repeatMs: Number.POSITIVE_INFINITY,
+          waits: true,
         })
       : connectOne(address, { ...common, ...timeouts });
   return observe(redis, { url, log, setting });
@@ -74,7 +80,9 @@ function connectOne(address: Exclude<RedisAddress, { kind: 'cluster' }>, options
   const { servers, master, database, username, password, sentinelUsername, sentinelPassword, tls } = address;
   return new SingleRedis({
     ...options,
-    ...{ sentinels: [...servers], name: master, db: database },
+    sentinels: [...servers],
+    name: master,
+    db: database,
     Connector: QuietSentinelConnector as unknown as NonNullable<RedisOptions['Connector']>,
     ...(username && { username }),
     ...(password && { password }),

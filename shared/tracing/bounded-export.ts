@@ -63,7 +63,10 @@ export function createBoundedExport(deps: Deps): SpanProcessor {
     shutdown: () => exporter.shutdown(),
   };
   const batches = new BatchSpanProcessor({
-    ...{ exporter: counted, maxQueueSize: waitingMax, maxExportBatchSize: batchMax, scheduledDelayMillis: sendEveryMs },
+    exporter: counted,
+    maxQueueSize: waitingMax,
+    maxExportBatchSize: batchMax,
+    scheduledDelayMillis: sendEveryMs,
   });
 
   async function shutdown(): Promise<void> {

@@ -23,9 +23,20 @@ export function usageReport(
   const { promptTokens, completionTokens, cachedTokens, estimated } = usage;
   const answerId = ledger.answerId();
   return {
-    ...{ keyId, plan, model, ...(requestedModel !== undefined && { requestedModel }), tier, endpoint, batch },
-    ...{ promptTokens, completionTokens, cachedTokens, counted: estimated ? 'estimated' : 'reported', outcome },
-    ...{ ...ledger.timing(), ...(answerId !== undefined && { answerId }) },
+    keyId,
+    plan,
+    model,
+    ...(requestedModel !== undefined && { requestedModel }),
+    tier,
+    endpoint,
+    batch,
+    promptTokens,
+    completionTokens,
+    cachedTokens,
+    counted: estimated ? 'estimated' : 'reported',
+    outcome,
+    ...ledger.timing(),
+    ...(answerId !== undefined && { answerId }),
     attempts: [...earlierRuns.flatMap(({ attempts }) => attempts), ...ledger.attempts()],
     endedRuns: [...earlierRuns.map((earlier) => earlier.run), run],
   };

@@ -55,7 +55,9 @@ export function followFacts(deps: {
   }
 
   const looking = repeatWhile({
-    ...{ everyMs: lookEveryMs, work: look, isNeeded: () => true },
+    everyMs: lookEveryMs,
+    work: look,
+    isNeeded: () => true,
     onFailure(error) {
       throw error;
     },

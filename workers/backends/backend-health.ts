@@ -86,8 +86,12 @@ export function createBackendHealth(deps: Deps): BackendHealth {
       (breaker.state() === 'open' && !look.isTesting()) ||
       (breaker.state() === 'half-open' && evidence.isBlamedWithin(holder, probeAfterMs)),
     isProbed: () => breaker.state() === 'probing' || look.isTesting(),
-    ...{ breaker: breaker.state, recent: outcomes.sum, lookAgain: look.begin, callsOf: calls.of },
-    ...{ isSuspect: evidence.isSuspect, suspects: evidence.suspects },
+    breaker: breaker.state,
+    recent: outcomes.sum,
+    lookAgain: look.begin,
+    callsOf: calls.of,
+    isSuspect: evidence.isSuspect,
+    suspects: evidence.suspects,
     firstTokenMs: () => (breaker.state() === 'half-open' ? undefined : pace.firstTokenMs()),
     begin(holder) {
       const [begunAt, isProbe, watched] = [now(), breaker.state() !== 'closed', breaker.watch()];

@@ -67,7 +67,8 @@ export function createBackendLoad(deps: {
   }
 
   return {
-    ...{ callsOf, fleetLimitOf },
+    callsOf,
+    fleetLimitOf,
     limitOf(name, lane) {
       const { requestsAtOnce, perWorker } = currentPlanFile().backends[name] ?? {};
       const isOfFleet = requestsAtOnce !== undefined && !perWorker;

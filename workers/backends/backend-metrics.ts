@@ -58,7 +58,10 @@ function observeSuspects(registry: Registry, { seenHealth }: BackendSlots): void
 function observeLoad(registry: Registry, { load, waiting }: BackendSlots): void {
   const observe = (name: string, help: string, value: (load: Load) => number | undefined) =>
     new Gauge({
-      ...{ name, help, labelNames: ['backend'], registers: [registry] },
+      name,
+      help,
+      labelNames: ['backend'],
+      registers: [registry],
       collect() {
         this.reset();
         for (const each of load()) {

@@ -83,12 +83,18 @@ export function createBackendSlots(deps: {
   const { random = Math.random, now = () => performance.now(), areSharesValid = () => true } = deps;
   const { contextOf = () => undefined, lacksKey = () => false, test = async () => true } = deps;
   const waiting = createWaitingJobs<Ask, SlotAnswer>({
-    ...{ answer, late: { outcome: 'late' } },
+    answer,
+    late: { outcome: 'late' },
     alike: (ask) => JSON.stringify([ask.model, candidatesOf(ask).map((each) => [each.name, hasRoom(each)])]),
     isHeldBack: (ask) => candidatesOf(ask).some(isHeldBack),
   });
   const served = createServedBackends({
-    ...{ currentPlanFile, pools, test, random, now, onLooked: change },
+    currentPlanFile,
+    pools,
+    test,
+    random,
+    now,
+    onLooked: change,
     onBreaker(status) {
       onBreaker(status);
       change();
@@ -139,9 +145,13 @@ export function createBackendSlots(deps: {
       return answer(ask) ?? (ask.waitMs > 0 ? waiting.wait(ask) : { outcome: 'late' });
     },
     ...createModelFacts({ ...parts, candidatesOf }),
-    ...{ pauses, breakerStatuses: served.breakerStatuses, seenHealth: served.seenHealth },
+    pauses,
+    breakerStatuses: served.breakerStatuses,
+    seenHealth: served.seenHealth,
     uses: (isLeaving) => load.uses({ isLeaving, isWaiting: waiting.count() > 0 }),
-    ...{ load: load.report, waiting: waiting.count, sharesChanged: change },
+    load: load.report,
+    waiting: waiting.count,
+    sharesChanged: change,
     follow() {
       served.follow();
       waiting.serve();

@@ -79,7 +79,9 @@ export function createBreaker(deps: {
         circuit.record(Promise.reject(new Error('a call failed')));
         if (++failuresInARow >= failuresInARowMax) circuit.open();
       },
-      ...{ alive() {}, abandoned() {}, unproven() {} },
+      alive() {},
+      abandoned() {},
+      unproven() {},
     };
   }
 
@@ -99,7 +101,8 @@ export function createBreaker(deps: {
       answered ??= watchClosed();
     }
     return {
-      ...{ succeeded: succeed, alive: succeed },
+      succeeded: succeed,
+      alive: succeed,
       failed() {
         failToProve();
         answered?.failed();

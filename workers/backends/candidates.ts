@@ -74,7 +74,12 @@ export function createReserveAt(deps: Deps & { areSharesValid: (backend: string)
     load.begin(name);
     const mayBeCalled = () => !health.refuses() && !health.isProbed() && !pauses.refuses(name) && !pauses.delays(name);
     return createReservation({
-      ...{ name, backend, health, pauses, tokens: tokensOf(name), callsInFlight: () => load.callsOf(name) },
+      name,
+      backend,
+      health,
+      pauses,
+      tokens: tokensOf(name),
+      callsInFlight: () => load.callsOf(name),
       mayCall: () => mayBeCalled() && (load.fleetLimitOf(name) === undefined || areSharesValid(name)),
       onUse() {
         if (lane === 'interactive') load.noteAsked(name);

@@ -39,8 +39,12 @@ export function openSlots(deps: {
   const owned = new DisposableStack();
   const facts = owned.use(followFacts({ ask: deps.ask, currentPlanFile: planFile.current, called, log }));
   const slots = createBackendSlots({
-    ...{ currentPlanFile: planFile.current, pools, onChange, onBreaker: reportBreaker },
-    ...{ test: deps.checks.test, contextOf: facts.contextOf },
+    currentPlanFile: planFile.current,
+    pools,
+    onChange,
+    onBreaker: reportBreaker,
+    test: deps.checks.test,
+    contextOf: facts.contextOf,
     lacksKey: (name) => deps.keys.lacks(planFile.current().backends[name] ?? {}),
     shareOf: (backend, unknown) => shares?.shareOf(backend, unknown) ?? unknown,
     areSharesValid: (backend) => shares?.areValid(backend) ?? false,
@@ -63,7 +67,8 @@ export function openSlots(deps: {
   function openShares(): Shares {
     const pauses = owned.use(
       followOperatorPauses({
-        ...{ backendPauses: createBackendPauses(redis), log },
+        backendPauses: createBackendPauses(redis),
+        log,
         called: () => [...slots.called().keys()],
         set(backend, leftMs) {
           if (slots.pauses.setByOperator(backend, leftMs)) slots.sharesChanged();
@@ -71,9 +76,14 @@ export function openSlots(deps: {
       }),
     );
     const opened = startShares({
-      ...{ redis, workerId, pools, shutdown, log },
+      redis,
+      workerId,
+      pools,
+      shutdown,
+      log,
       uses: () => slots.uses(shutdown.aborted),
-      ...{ takeNews: slots.pauses.takeNews, keepNews: slots.pauses.keepNews },
+      takeNews: slots.pauses.takeNews,
+      keepNews: slots.pauses.keepNews,
       onRenewed(pauses) {
         for (const [backend, pause] of pauses) slots.pauses.merge(backend, pause);
         slots.sharesChanged();
@@ -85,7 +95,8 @@ export function openSlots(deps: {
   }
 
   return {
-    ...{ slots, startShares: openShares },
+    slots,
+    startShares: openShares,
     [Symbol.dispose]: () => owned.dispose(),
   };
 }

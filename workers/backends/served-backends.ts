@@ -77,8 +77,12 @@ export function createServedBackends(deps: {
     seenHealth: (): SeenHealth[] =>
       [...healths].flatMap(([model, backends]) =>
         [...backends].map(([backend, health]) => ({
-          ...{ model, backend, breaker: shown(health.breaker()) },
-          ...{ firstTokenMs: measured(health.firstTokenMs()), suspects: health.suspects(), ...health.recent() },
+          model,
+          backend,
+          breaker: shown(health.breaker()),
+          firstTokenMs: measured(health.firstTokenMs()),
+          suspects: health.suspects(),
+          ...health.recent(),
         })),
       ),
     follow,

@@ -75,7 +75,13 @@ export function openLineWork(deps: LineWorkDeps): LineWork {
   const finishAttempt = createFinishLineAttempt({
     store: store.batches,
     findUsageRecord: (requestId) => store.usage.findUsageRecord(requestId),
-    ...{ startRun, release, writeResult, endLine, sendLineEvent, metrics, log },
+    startRun,
+    release,
+    writeResult,
+    endLine,
+    sendLineEvent,
+    metrics,
+    log,
   });
   const processLine = createProcessLine({
     store: store.batches,
@@ -83,8 +89,18 @@ export function openLineWork(deps: LineWorkDeps): LineWork {
     followBatch: watch.follow,
     followAccount: suspensions.follow,
     tracing: deps.tracing,
-    ...{ answers: deps.answers, linePace: deps.linePace },
-    ...{ room, admitLine, startRun, finishAttempt, findAnswer, writeResult, endLine, sendLineEvent, metrics, log },
+    answers: deps.answers,
+    linePace: deps.linePace,
+    room,
+    admitLine,
+    startRun,
+    finishAttempt,
+    findAnswer,
+    writeResult,
+    endLine,
+    sendLineEvent,
+    metrics,
+    log,
   });
   return {
     work: {

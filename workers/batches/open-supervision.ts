@@ -88,14 +88,20 @@ function openSupervisor(deps: Deps, owned: AsyncDisposableStack, now: () => Prom
     closeBatch: createCloseBatch({ ...line, heldBy }),
     writeBatchFiles: createWriteBatchFiles({ store, filesKeptDays: () => currentPlanFile().batch.filesKeptDays }),
     clearBatch: createClearBatch({ store, queue }),
-    ...{ metrics, now, log },
+    metrics,
+    now,
+    log,
   });
 }
 
 function openScheduling(deps: SupervisionDeps, { take }: BatchSupervisor): AsyncDisposable {
   const { upkeepRedis, replyUpkeepRedis, store, workerId, log } = deps;
   return scheduleAccounts({
-    ...{ workerId, redis: upkeepRedis, log, store: store.batches, take },
+    workerId,
+    redis: upkeepRedis,
+    log,
+    store: store.batches,
+    take,
     acquireLock: createAcquireLock(upkeepRedis, { workerId, holdMs: schedulerHoldMs }),
     releaseLock: createReleaseLock(upkeepRedis, { workerId }),
     listWorkers: createListWorkers(upkeepRedis),

@@ -85,9 +85,14 @@ export function exchange<Result>(deps: ExchangeOptions<Result>): Promise<Result>
       resolve(result);
       call.close();
     },
-    ...{ fail, isOver: call.isSettled, pause: call.pause, resume: call.resume },
-    ...{ expectWithin: timeLimit.expectWithin, relax: timeLimit.relax },
-    ...{ source: call.source, pausedMs: timeLimit.suspendedMs },
+    fail,
+    isOver: call.isSettled,
+    pause: call.pause,
+    resume: call.resume,
+    expectWithin: timeLimit.expectWithin,
+    relax: timeLimit.relax,
+    source: call.source,
+    pausedMs: timeLimit.suspendedMs,
   };
 
   if (signal.aborted) onAbort();

@@ -35,9 +35,14 @@ export function createEndLeases(redis: Redis, { requestMs }: { requestMs: () => 
   return async ({ account, lane }, dueBy) => {
     const given = {
       ...leaseKeysOf(account, lane),
-      ...{ leaseHoldersKey: leaseHoldersKey(partitionOf(account)), keptBytesKey: keptBytesKey(account) },
-      ...{ account, leaseHolder: leaseHolderOf({ account, lane }), atMost, dueBy },
-      ...{ lifeMsMax: requestMs() + leaseGraceMs.started[lane], lookAgainMs: leaseLifeMs },
+      leaseHoldersKey: leaseHoldersKey(partitionOf(account)),
+      keptBytesKey: keptBytesKey(account),
+      account,
+      leaseHolder: leaseHolderOf({ account, lane }),
+      atMost,
+      dueBy,
+      lifeMsMax: requestMs() + leaseGraceMs.started[lane],
+      lookAgainMs: leaseLifeMs,
     };
     let total = 0;
     for (let keyIds: string[] = []; ; ) {

@@ -24,7 +24,9 @@ export function startDeviceRemoval({
   everyMs?: number;
 }): AsyncDisposable {
   return repeatTask({
-    ...{ everyMs, log, failed: 'unused devices were not removed; trying again' },
+    everyMs,
+    log,
+    failed: 'unused devices were not removed; trying again',
     async work(signal) {
       const isHeld = async () => !signal.aborted && (await acquireLock(deviceLockKey));
       if (!(await isHeld()) || (await redis.exists(devicesLookedAtKey)) > 0) return;

@@ -64,7 +64,9 @@ export function startMaintenance({
     log,
   });
   const completing = startCodeCompletion({
-    ...{ redis, codes: store.topUpCodes, log },
+    redis,
+    codes: store.topUpCodes,
+    log,
     applyTopUpCode: createApplyTopUpCode({
       changeRecorded,
       store,

@@ -42,7 +42,9 @@ export const busyRules: readonly Rule[] = [
     sentence:
       /^the engine is currently busy and cannot accept new requests\. please try again later or on a different instance\.$/i,
     example: {
-      ...{ fault: 'status', status: 503, kinds: ['service unavailable'] },
+      fault: 'status',
+      status: 503,
+      kinds: ['service unavailable'],
       words:
         'The engine is currently busy and cannot accept new requests. Please try again later or on a different instance.',
     },
@@ -55,7 +57,9 @@ export const busyRules: readonly Rule[] = [
     sentence:
       /^the engine has reached its prefill token backlog limit\. please try again later or on a different instance\.$/i,
     example: {
-      ...{ fault: 'status', status: 503, kinds: ['service unavailable'] },
+      fault: 'status',
+      status: 503,
+      kinds: ['service unavailable'],
       words:
         'The engine has reached its prefill token backlog limit. Please try again later or on a different instance.',
     },

@@ -23,7 +23,9 @@ export const contextRules: readonly Rule[] = [
       "^'?max_(?:completion_)?tokens'?.* is too large: {output}\\. this model's maximum context length is {context} tokens and your request has {prompt} input tokens",
     ),
     example: {
-      ...{ fault: 'status', status: 400, kinds: ['badrequesterror'] },
+      fault: 'status',
+      status: 400,
+      kinds: ['badrequesterror'],
       words:
         "'max_tokens' or 'max_completion_tokens' is too large: 4096. This model's maximum context length is 8192 tokens and your request has 5000 input tokens.",
     },
@@ -36,7 +38,8 @@ export const contextRules: readonly Rule[] = [
       'maximum context length is {context} tokens\\. however, you requested (?:about )?{total} tokens \\({prompt} (?:in the messages|of text input|in your prompt|input tokens)',
     ),
     example: {
-      ...{ fault: 'status', status: 400 },
+      fault: 'status',
+      status: 400,
       words:
         "This model's maximum context length is 8192 tokens. However, you requested 9500 tokens (5500 in the messages, 4000 in the completion).",
     },
@@ -49,7 +52,9 @@ export const contextRules: readonly Rule[] = [
       'maximum context length is {context} tokens\\. however, your (?:messages resulted in|prompt contains|request has|input is)(?: at least)? {prompt}',
     ),
     example: {
-      ...{ fault: 'status', status: 400, kinds: ['invalid_request_error', 'context_length_exceeded'] },
+      fault: 'status',
+      status: 400,
+      kinds: ['invalid_request_error', 'context_length_exceeded'],
       words: "This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 tokens.",
     },
   },
@@ -70,7 +75,8 @@ export const contextRules: readonly Rule[] = [
     ...tooLong,
     sentence: sentence('\\(length {prompt}\\) is longer than the maximum model length of {context}'),
     example: {
-      ...{ fault: 'status', status: 400 },
+      fault: 'status',
+      status: 400,
       words: 'The decoder prompt (length 9001) is longer than the maximum model length of 8192.',
     },
   },
@@ -80,7 +86,9 @@ export const contextRules: readonly Rule[] = [
     ...tooLong,
     sentence: sentence("input \\({prompt} tokens\\) is longer than the model's context length \\({context} tokens\\)"),
     example: {
-      ...{ fault: 'said', status: 400, kinds: ['badrequesterror'] },
+      fault: 'said',
+      status: 400,
+      kinds: ['badrequesterror'],
       words: "The input (9001 tokens) is longer than the model's context length (8192 tokens).",
     },
   },
@@ -92,7 +100,8 @@ export const contextRules: readonly Rule[] = [
       "requested token count exceeds the model's maximum context length(?: of {context} tokens)?(?:\\. you requested a total of {total} tokens: {prompt} tokens from the input)?",
     ),
     example: {
-      ...{ fault: 'status', status: 400 },
+      fault: 'status',
+      status: 400,
       words:
         "Requested token count exceeds the model's maximum context length of 8192 tokens. You requested a total of 9500 tokens: 5500 tokens from the input messages and 4000 tokens for the completion.",
     },
@@ -103,7 +112,9 @@ export const contextRules: readonly Rule[] = [
     ...tooLong,
     kinds: ['exceed_context_size_error'],
     example: {
-      ...{ fault: 'status', status: 400, kinds: ['exceed_context_size_error'] },
+      fault: 'status',
+      status: 400,
+      kinds: ['exceed_context_size_error'],
       words: 'the request exceeds the available context size, try increasing it',
     },
   },
@@ -115,7 +126,8 @@ export const contextRules: readonly Rule[] = [
       'request(?: \\({prompt} tokens\\))? exceeds the available context size(?: \\({context} tokens\\))?',
     ),
     example: {
-      ...{ fault: 'said', status: 400 },
+      fault: 'said',
+      status: 400,
       words: 'request (9001 tokens) exceeds the available context size (8192 tokens), try increasing it',
     },
   },
@@ -127,7 +139,9 @@ export const contextRules: readonly Rule[] = [
       '`inputs` tokens \\+ `max_new_tokens` must be <= {context}\\. given: {prompt} `inputs` tokens and {output} `max_new_tokens`',
     ),
     example: {
-      ...{ fault: 'status', status: 422, kinds: ['validation'] },
+      fault: 'status',
+      status: 422,
+      kinds: ['validation'],
       words:
         'Input validation error: `inputs` tokens + `max_new_tokens` must be <= 8192. Given: 5500 `inputs` tokens and 4000 `max_new_tokens`',
     },
@@ -138,7 +152,9 @@ export const contextRules: readonly Rule[] = [
     ...tooLong,
     sentence: sentence('`inputs` must have less than {context} tokens\\. given: {prompt}'),
     example: {
-      ...{ fault: 'status', status: 422, kinds: ['validation'] },
+      fault: 'status',
+      status: 422,
+      kinds: ['validation'],
       words: 'Input validation error: `inputs` must have less than 8191 tokens. Given: 9001',
     },
   },
@@ -148,7 +164,9 @@ export const contextRules: readonly Rule[] = [
     ...tooLong,
     sentence: sentence('prompt is too long(?:: {prompt} tokens > {context} maximum)?'),
     example: {
-      ...{ fault: 'said', status: 400, kinds: ['invalid_request_error'] },
+      fault: 'said',
+      status: 400,
+      kinds: ['invalid_request_error'],
       words: 'prompt is too long: 209303 tokens > 200000 maximum',
     },
   },
@@ -158,7 +176,9 @@ export const contextRules: readonly Rule[] = [
     ...tooLong,
     sentence: sentence('input length and `?max_tokens`? exceed context limit: {prompt} \\+ {output} > {context}'),
     example: {
-      ...{ fault: 'status', status: 400, kinds: ['invalid_request_error'] },
+      fault: 'status',
+      status: 400,
+      kinds: ['invalid_request_error'],
       words:
         'input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000, decrease input length or `max_tokens` and try again',
     },
@@ -171,7 +191,9 @@ export const contextRules: readonly Rule[] = [
       'input token count(?: \\({prompt}\\))? exceeds the maximum number of tokens allowed \\(?{context}',
     ),
     example: {
-      ...{ fault: 'status', status: 400, kinds: ['invalid_argument'] },
+      fault: 'status',
+      status: 400,
+      kinds: ['invalid_argument'],
       words: 'The input token count (1100000) exceeds the maximum number of tokens allowed (1048576).',
     },
   },
@@ -183,7 +205,9 @@ export const contextRules: readonly Rule[] = [
       'prompt contains {prompt} tokens.{0,40}too large for model with {context} maximum context length',
     ),
     example: {
-      ...{ fault: 'status', status: 400, kinds: ['invalid_request_prompt'] },
+      fault: 'status',
+      status: 400,
+      kinds: ['invalid_request_prompt'],
       words: 'Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length',
     },
   },
@@ -193,8 +217,10 @@ export const contextRules: readonly Rule[] = [
     ...tooLong,
     kinds: ['context_length_exceeded', 'context_window_exceeded', 'model_max_prompt_tokens_exceeded'],
     example: {
-      ...{ fault: 'said', kinds: ['context_length_exceeded'] },
-      ...{ status: 400, words: 'Your input exceeds the context window of this model.' },
+      fault: 'said',
+      kinds: ['context_length_exceeded'],
+      status: 400,
+      words: 'Your input exceeds the context window of this model.',
     },
   },
   {

@@ -59,9 +59,15 @@ export function decide(
   if (rule === undefined) throw new Error(`no rule for ${came.fault}`); // the last ones match everything
   const named = rule.sentence?.exec(words)?.groups ?? {};
   return {
-    ...{ outcome: rule.outcome as Decision['outcome'], rule: rule.id }, // no rule is for answers
-    ...{ status, kinds: kinds.filter((kind) => shownKinds.has(kind)), words, param: said?.param },
-    ...{ evidence: rule.evidence, isLoss: rule.isLoss ?? false, retryAfterMs },
+    outcome: rule.outcome as Decision['outcome'],
+    rule: rule.id, // no rule is for answers
+    status,
+    kinds: kinds.filter((kind) => shownKinds.has(kind)),
+    words,
+    param: said?.param,
+    evidence: rule.evidence,
+    isLoss: rule.isLoss ?? false,
+    retryAfterMs,
     contextTokens: said?.contextTokens ?? numberOf(named.context),
     promptTokens: said?.promptTokens ?? numberOf(named.prompt),
     limitField: named.field?.toLowerCase(),

@@ -62,7 +62,9 @@ export const operatorRules: readonly Rule[] = [
     sentence:
       /^your credit balance is too low to access the (?:anthropic |claude )?api\. please go to plans & billing to upgrade or purchase credits\.$/i,
     example: {
-      ...{ fault: 'status', status: 400, kinds: ['invalid_request_error'] },
+      fault: 'status',
+      status: 400,
+      kinds: ['invalid_request_error'],
       words:
         'Your credit balance is too low to access the API. Please go to Plans & Billing to upgrade or purchase credits.',
     },
@@ -74,7 +76,9 @@ export const operatorRules: readonly Rule[] = [
     sentence:
       /^you have reached your specified (?:workspace )?api usage limits\. you will regain access on \d{4}-\d{2}-\d{2} at \d{2}:\d{2} utc\.$/i,
     example: {
-      ...{ fault: 'status', status: 400, kinds: ['invalid_request_error'] },
+      fault: 'status',
+      status: 400,
+      kinds: ['invalid_request_error'],
       words: 'You have reached your specified API usage limits. You will regain access on 2026-12-01 at 00:00 UTC.',
     },
   },
@@ -84,7 +88,9 @@ export const operatorRules: readonly Rule[] = [
     ...refusesAccount,
     sentence: /^(?:api key not valid\. please pass a valid api key\.|api key expired\. please renew the api key\.)$/i,
     example: {
-      ...{ fault: 'status', status: 400, kinds: ['invalid_argument'] },
+      fault: 'status',
+      status: 400,
+      kinds: ['invalid_argument'],
       words: 'API key not valid. Please pass a valid API key.',
     },
   },

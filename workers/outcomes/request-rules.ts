@@ -11,7 +11,9 @@ export const requestRules: readonly Rule[] = [
     statuses: [400],
     sentence: /^setting '(?<field>max_tokens)' and 'max_completion_tokens' at the same time is not supported\.?$/i,
     example: {
-      ...{ fault: 'status', status: 400, kinds: ['invalid_request_error', 'invalid_parameter_combination'] },
+      fault: 'status',
+      status: 400,
+      kinds: ['invalid_request_error', 'invalid_parameter_combination'],
       words: "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.",
     },
   },
@@ -23,7 +25,9 @@ export const requestRules: readonly Rule[] = [
     sentence:
       /^unsupported parameter: '(?<field>max_tokens|max_completion_tokens)' is not supported with this model\. use '\w+' instead\.$/i,
     example: {
-      ...{ fault: 'status', status: 400, kinds: ['unsupported_parameter', 'invalid_request_error'] },
+      fault: 'status',
+      status: 400,
+      kinds: ['unsupported_parameter', 'invalid_request_error'],
       words:
         "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
     },
@@ -43,7 +47,9 @@ export const requestRules: readonly Rule[] = [
     statuses: [500],
     sentence: /\btoo large to process\b/i,
     example: {
-      ...{ fault: 'status', status: 500, kinds: ['server_error'] },
+      fault: 'status',
+      status: 500,
+      kinds: ['server_error'],
       words: 'input (1502 tokens) is too large to process. increase the physical batch size (current batch size: 512)',
     },
   },
@@ -54,7 +60,9 @@ export const requestRules: readonly Rule[] = [
     statuses: [500],
     sentence: /\b(?:image|audio|video) input is not supported\b/i,
     example: {
-      ...{ fault: 'status', status: 500, kinds: ['server_error'] },
+      fault: 'status',
+      status: 500,
+      kinds: ['server_error'],
       words: 'image input is not supported - hint: if this is unexpected, you may need to provide the mmproj',
     },
   },

@@ -41,7 +41,8 @@ export function createJobRoom(deps: {
   const canTake = (state: QueueState) => has(state) && state.hasSlot();
 
   return {
-    ...{ has, canTake },
+    has,
+    canTake,
     isDue: ({ lane }) => lane === 'interactive' || linePace.isDue(),
     awaited: (except) =>
       states

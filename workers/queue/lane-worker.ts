@@ -94,7 +94,11 @@ export function createLaneWorker(deps: LaneWorkerDeps): LaneWorker {
   }
 
   return {
-    ...{ markerKey, take, run, cancel: locks.cancel, running: locks.count },
+    markerKey,
+    take,
+    run,
+    cancel: locks.cancel,
+    running: locks.count,
     activeKey: worker.toKey('active'),
     waitingKeys: ['wait', 'prioritized', 'delayed'].map((name) => worker.toKey(name)),
     requeueAll: () => locks.cancelAll('shutdown'),

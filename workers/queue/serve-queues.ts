@@ -54,7 +54,11 @@ export function serveQueues(deps: QueuesDeps): ServedQueues {
   const { planFile, upkeepRedis, config, log } = deps;
   const queues = openQueues(deps);
   const dispatcher = createDispatcher({
-    ...{ ...config, payloads: deps.payloads, linePace: deps.linePace, log, onAwaited: () => wait.changed() },
+    ...config,
+    payloads: deps.payloads,
+    linePace: deps.linePace,
+    log,
+    onAwaited: () => wait.changed(),
     groupMarkers: (markers) => inOneSlot(upkeepRedis, markers),
     findMarkers: (markers) => existingKeys(upkeepRedis, markers),
     putBack(marker, at) {
@@ -111,7 +115,10 @@ function openQueues(deps: QueuesDeps) {
 
   function open(model: string, pool: string, lane: Lane): ServedQueue {
     return {
-      ...{ owner: model, lane, pool, worker: openWorker(deps, { model, pool, lane }) },
+      owner: model,
+      lane,
+      pool,
+      worker: openWorker(deps, { model, pool, lane }),
       reserve: () => slots.reserve(model, lane),
       hasSlot: () => slots.hasSlot(model, lane),
     };
@@ -142,6 +149,12 @@ function openWorker(
 ): DispatchedQueue['worker'] {
   return createLaneWorker({
     ...work[lane],
-    ...{ queue: modelQueue(model, lane), labels: { pool, lane }, connection, payloads, shutdown, metrics, log },
+    queue: modelQueue(model, lane),
+    labels: { pool, lane },
+    connection,
+    payloads,
+    shutdown,
+    metrics,
+    log,
   });
 }

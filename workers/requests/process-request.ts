@@ -85,7 +85,11 @@ export function createProcessRequest(deps: {
     const waitMs = Math.max(job.startBy - start.now, run > 1 ? queueMsOf(planFile, job.model) : 0);
     const startedAt = performance.now();
     const started: StartedRun = {
-      ...{ ...common, lane, held, signal: deadline.signal, reservation },
+      ...common,
+      lane,
+      held,
+      signal: deadline.signal,
+      reservation,
       leftMs: () => startedAt + start.remainingMs - performance.now(),
       mayWaitMs: () => startedAt + waitMs - performance.now(),
     };

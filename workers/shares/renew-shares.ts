@@ -59,8 +59,16 @@ export type RenewShares = (
 /** How long a share lasts after its last renewal. */
 export const shareMs = 2_000;
 const constants = {
-  ...{ shareMs, gapMs: 1_000, askedForMs: 5_000, lifeMs: 172_800_000 },
-  ...{ growMs: 1_000, waitMsMax: 30_000, doubleAfterMs: 5_000, forgetMs: 60_000, pauseMsMax: 60_000, limitMax: 10_000 },
+  shareMs,
+  gapMs: 1_000,
+  askedForMs: 5_000,
+  lifeMs: 172_800_000,
+  growMs: 1_000,
+  waitMsMax: 30_000,
+  doubleAfterMs: 5_000,
+  forgetMs: 60_000,
+  pauseMsMax: 60_000,
+  limitMax: 10_000,
 };
 
 const script = loadLua(new URL('./renew-shares.lua', import.meta.url), {
@@ -94,8 +102,14 @@ export function createRenewShares(
     // Undefined fields are not in JSON.
     const asked = uses.map(
       ({ backend: name, limit = 0, inFlight, need, isAsked, isOfSeveralPools, busyCalls, pause }) => ({
-        ...{ name, limit, batchMax: batchCallsMax(limit), inFlight, need, isAsked: isAsked || undefined },
-        ...{ isOfSeveral: isOfSeveralPools || undefined, busyCalls: busyCalls || undefined },
+        name,
+        limit,
+        batchMax: batchCallsMax(limit),
+        inFlight,
+        need,
+        isAsked: isAsked || undefined,
+        isOfSeveral: isOfSeveralPools || undefined,
+        busyCalls: busyCalls || undefined,
         ...(pause && { pauseKind: pause.kind, pauseMs: Math.ceil(pause.leftMs) }),
       }),
     );

@@ -22,8 +22,12 @@ export function traceRun(
   const startedAt = performance.now() - queueWaitMs;
   const attributes = {
     ...queueAttributes('process', model),
-    ...{ 'svc.request_id': requestId, 'svc.model': model, 'svc.endpoint': endpoint },
-    ...{ 'svc.lane': lane, 'svc.run': run, 'svc.batch': batch },
+    'svc.request_id': requestId,
+    'svc.model': model,
+    'svc.endpoint': endpoint,
+    'svc.lane': lane,
+    'svc.run': run,
+    'svc.batch': batch,
   };
   if (trace === undefined) {
     const span = tracing.start(`process ${model}`, { kind: 'consumer', startedAt, attributes });

@@ -27,7 +27,15 @@ export function openUsageDrainer(deps: {
   const expireLeases = createExpireLeases({ redis, endLeases, requestMs, metrics });
   const shareKeptRoom = createShareKeptRoom({ redis, report: metrics.reportKept });
   const drainer = createUsageDrainer({
-    ...{ redis, store: store.usage, workerId, onStored, metrics, log, monthsKept, expireLeases, shareKeptRoom },
+    redis,
+    store: store.usage,
+    workerId,
+    onStored,
+    metrics,
+    log,
+    monthsKept,
+    expireLeases,
+    shareKeptRoom,
   });
   metrics.observeOutboxes(createObserveOutboxes(redis, drainer.held));
   metrics.observeLeases(() => countLeases(redis, drainer.held()));

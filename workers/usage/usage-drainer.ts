@@ -65,7 +65,10 @@ export function createUsageDrainer(deps: {
   const backoff = createFailureBackoff<number | 'the store' | Task>({ now, random });
   const attempt = createAttempt({ backoff, log, signal });
   const drainHeld = createDrainHeld({
-    ...{ backoff, metrics, log, trimOutbox: createTrimOutbox(redis) },
+    backoff,
+    metrics,
+    log,
+    trimOutbox: createTrimOutbox(redis),
     drainPartition: createDrainPartition({ redis, store, ...(onStored && { onStored }), metrics, log }),
     schedule: createTrimSchedule({ afterMs: trimAfterMs, now }),
   });
@@ -77,7 +80,16 @@ export function createUsageDrainer(deps: {
   const jitter = (ms: number) => ms * (0.75 + random() / 4);
   const removeOldMonths = createRemoveOldMonths({ redis, store, monthsKept, log });
   const upkeep = createPartitionUpkeep({
-    ...{ held, expireLeases, removeOldMonths, shareKeptRoom, notify, attempt, pause, jitter, now, signal },
+    held,
+    expireLeases,
+    removeOldMonths,
+    shareKeptRoom,
+    notify,
+    attempt,
+    pause,
+    jitter,
+    now,
+    signal,
   });
 
   async function drain(): Promise<void> {
@@ -108,7 +120,8 @@ export function createUsageDrainer(deps: {
   const steps = [renewLocks, checkOutboxes, drain, upkeep.expire, upkeep.removeMonths, upkeep.shareKeptRoom];
   const loops = steps.map((step) => repeat(step, signal));
   return {
-    ...{ held, notify },
+    held,
+    notify,
     async [Symbol.asyncDispose]() {
       closing.abort();
       pending.wake();

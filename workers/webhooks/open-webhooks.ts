@@ -43,14 +43,23 @@ export function openWebhooks(deps: {
   metrics.observeWebhooks(() => longestDueSeconds(store, now));
   owned.use(
     startAnnouncing({
-      ...{ store, releaseLock, now, log },
-      ...{ acquireBatchLock: lockFor(batchHoldMs), acquireUpkeepLock: lockFor(upkeepHoldMs) },
+      store,
+      releaseLock,
+      now,
+      log,
+      acquireBatchLock: lockFor(batchHoldMs),
+      acquireUpkeepLock: lockFor(upkeepHoldMs),
     }),
   );
   const { secretKeys, hostsPrivate } = config.webhooks;
   if (secretKeys !== undefined) {
     const deliverToEndpoint = createDeliverToEndpoint({
-      ...{ store: store.webhooks, acquireLock: lockFor(deliveryHoldMs), releaseLock, now, metrics, log },
+      store: store.webhooks,
+      acquireLock: lockFor(deliveryHoldMs),
+      releaseLock,
+      now,
+      metrics,
+      log,
       secrets: createWebhookSecrets(secretKeys),
       postEvent: createPostEvent({ rules: { hostsPrivate, resolve: createResolveHost() } }),
     });

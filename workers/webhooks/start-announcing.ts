@@ -29,13 +29,17 @@ export function startAnnouncing(deps: Deps): AsyncDisposable {
   const now = async () => new Date(await deps.now());
 
   const batches = repeatTask({
-    ...{ log, everyMs: batchesEveryMs, failed: 'events of batches were not created; trying again' },
+    log,
+    everyMs: batchesEveryMs,
+    failed: 'events of batches were not created; trying again',
     async work(signal) {
       while (!signal.aborted && (await acquireBatchLock(batchEventsLockKey)) && (await announceBatches(await now())));
     },
   });
   const upkeep = repeatTask({
-    ...{ log, everyMs: keysEveryMs, failed: 'expiring keys were not checked for events; trying again' },
+    log,
+    everyMs: keysEveryMs,
+    failed: 'expiring keys were not checked for events; trying again',
     async work(signal) {
       if (!(await acquireUpkeepLock(webhookUpkeepLockKey))) return;
       await announceExpiringKeys(await now(), signal);

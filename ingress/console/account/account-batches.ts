@@ -51,7 +51,8 @@ export function AccountBatches({ account, batches, onAsk, cancel }: Props) {
     }),
     asked !== undefined &&
       h(CancelBatchDialog, {
-        ...{ account, batch: asked },
+        account,
+        batch: asked,
         run: (reason) => cancel(asked, reason),
         close: () => ask(undefined),
       }),

@@ -28,7 +28,8 @@ export function AccountKeys({ account, keys, onAsk, revoke }: Props) {
       : h(KeyTable<ShownKey>, { caption: 'Keys of the account', keys, allowed, ask: open }),
     asked !== undefined &&
       h(RevokeKeyDialog, {
-        ...{ account, shown: asked },
+        account,
+        shown: asked,
         run: (reason) => revoke(asked, reason),
         close: () => ask(undefined),
       }),

@@ -40,8 +40,6 @@ export function AnyRequestPage({ api, id }: { api: Api; id: string }) {
           what: 'the request',
           children: (request) => h(RequestDetail, { request, isOwn: false }),
         }),
-    isAsking &&
-      value &&
-      h(AskToEnd, { ...{ api, request: value, onEnded: loaded.reload }, close: () => setAsking(false) }),
+    isAsking && value && h(AskToEnd, { api, request: value, onEnded: loaded.reload, close: () => setAsking(false) }),
   ];
 }

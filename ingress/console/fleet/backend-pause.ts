@@ -60,13 +60,18 @@ export function PauseDialog({ backend: { backend, paused }, api, done, close }: 
     {
       title: isPaused ? 'Resume this backend?' : 'Pause this backend?',
       action: isPaused ? 'Resume' : 'Pause',
-      ...{ isDangerous: !isPaused, run, close },
+      isDangerous: !isPaused,
+      run,
+      close,
     },
     h('p', null, h('code', null, backend)),
     h('p', null, what),
     !isPaused &&
       h(TextField, {
-        ...{ label: 'Minutes', hint: 'At most 1,440, which is a day.', value: minutes, change: setMinutes },
+        label: 'Minutes',
+        hint: 'At most 1,440, which is a day.',
+        value: minutes,
+        change: setMinutes,
         input: { type: 'number', min: 1, max: 1_440, step: 1, required: true },
       }),
     h(ReasonField, { reason, setReason }),

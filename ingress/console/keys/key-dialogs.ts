@@ -46,7 +46,11 @@ export function RevokeDialog({ shown, run, close }: Revocation) {
   return h(
     ConfirmDialog,
     {
-      ...{ title: 'Revoke this key?', action: 'Revoke', isDangerous: true, isReady, close },
+      title: 'Revoke this key?',
+      action: 'Revoke',
+      isDangerous: true,
+      isReady,
+      close,
       run: () => run(endsRequests),
     },
     h(

@@ -17,7 +17,9 @@ export function PlanDialog({ account, plans, change, close }: DialogProps & { pl
   return h(
     AskDialog,
     {
-      ...{ title: 'Change the plan', action: 'Change the plan', account: account.account },
+      title: 'Change the plan',
+      action: 'Change the plan',
+      account: account.account,
       isReady: plan !== account.plan,
       run: (reason) => change({ plan }, reason),
       close,
@@ -47,7 +49,9 @@ export function TopUpDialog({ account, change, close }: DialogProps) {
   return h(
     AskDialog,
     {
-      ...{ title: 'Top up this month', action: 'Top up', account: account.account },
+      title: 'Top up this month',
+      action: 'Top up',
+      account: account.account,
       run: (reason) => change({ topUp: { id, tokens: Number(tokens) } }, reason),
       close,
     },
@@ -73,7 +77,9 @@ export function OverageDialog({ account, change, close }: DialogProps) {
   return h(
     AskDialog,
     {
-      ...{ title: `${action}?`, action, account: account.account },
+      title: `${action}?`,
+      action,
+      account: account.account,
       run: (reason) => change({ overageEnabled: !overageEnabled }, reason),
       close,
     },

@@ -96,7 +96,9 @@ function Sampling({ draft, change }: DraftProps) {
           sampling[name].label,
           h('input', {
             type: 'number',
-            ...{ min: 0, max: sampling[name].max, step: 'any' },
+            min: 0,
+            max: sampling[name].max,
+            step: 'any',
             value: draft[name],
             placeholder: 'model default',
             onInput: (event: Event) => change({ [name]: fieldValue(event) }),

@@ -36,7 +36,11 @@ export function useTrial(): Trial {
   const [draft, setDraft] = useState(firstDraft);
   const run = useRun();
   return {
-    ...{ key, setKey, endpoint, draft, run },
+    key,
+    setKey,
+    endpoint,
+    draft,
+    run,
     choose(name) {
       setEndpoint(name);
       run.clear();

@@ -37,7 +37,10 @@ export function ChartDrawing({ chart, width, shown, point }: Props) {
       h('rect', {
         key: day,
         class: 'target',
-        ...{ x: left + index * step, y: 0, width: step, height },
+        x: left + index * step,
+        y: 0,
+        width: step,
+        height,
         onPointerEnter: () => point(index),
         onPointerDown: () => point(index),
       }),

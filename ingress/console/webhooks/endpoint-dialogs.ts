@@ -29,7 +29,9 @@ function questionOf(action: ConfirmedAction, { enabled }: Webhook): Question {
       };
     case 'delete':
       return {
-        ...{ title: 'Delete the endpoint?', action: 'Delete', isDangerous: true },
+        title: 'Delete the endpoint?',
+        action: 'Delete',
+        isDangerous: true,
         text: 'Nothing is sent to it any more, and its deliveries are removed.',
       };
     case 'switch':

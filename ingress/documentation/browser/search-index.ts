@@ -19,7 +19,12 @@ export function readSearchIndex(json: string): SearchIndex {
       const ids = new Set(all.map(({ id }) => id));
       const results = [...all, ...some.filter(({ id }) => !ids.has(id))];
       return results.slice(0, foundMax).map(({ id, page, title, text, weight, terms }) => ({
-        ...{ id, page, title, text, weight, terms },
+        id,
+        page,
+        title,
+        text,
+        weight,
+        terms,
       }));
     },
   };

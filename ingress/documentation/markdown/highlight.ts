@@ -21,7 +21,16 @@ const events: LanguageFn = () => ({
 });
 
 const languages: Readonly<Record<string, LanguageFn>> = {
-  ...{ sh: bash, dockerfile, http, toml: ini, js: javascript, json, jsonl: json, python, ts: typescript, yaml },
+  sh: bash,
+  dockerfile,
+  http,
+  toml: ini,
+  js: javascript,
+  json,
+  jsonl: json,
+  python,
+  ts: typescript,
+  yaml,
   text: events,
 };
 

@@ -26,7 +26,8 @@ export function renderOverview({ document, ids, href, prose }: Overview): Render
   ];
   const idOf = (operation: Operation) => ids.get(operation) ?? '';
   const lists = groups.map((group) => ({
-    ...{ id: group.slug, text: group.name },
+    id: group.slug,
+    text: group.name,
     html: groupList(group, { href: `${href}/${group.slug}`, idOf, prose }),
   }));
   const parts = [...common, ...lists];

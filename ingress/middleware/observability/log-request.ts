@@ -32,7 +32,9 @@ export function logRequest({ log, metrics }: { log: Log; metrics: IngressMetrics
     if (inference !== undefined) observeInference(ctx, { ...inference, endpoint: labels.route, startedAt });
     log.info(
       {
-        ...{ requestId, clientRequestId, address },
+        requestId,
+        clientRequestId,
+        address,
         account: caller?.account ?? (credential && 'account' in credential ? credential.account : undefined),
         keyId: caller?.keyId,
         ...labels,
@@ -67,9 +69,14 @@ const inferencePaths: ReadonlySet<string> = new Set(endpoints.map(({ path }) => 
 function inferenceFields(ctx: AppContext, { outcome }: { outcome: RequestOutcome }) {
   const { model, usage, served } = ctx.state;
   return {
-    ...{ endpoint: matchedRoute(ctx), model, outcome, backend: served?.backend, queueWaitMs: served?.queueWaitMs },
-    ...{ firstTokenMs: served?.firstTokenMs ?? undefined },
-    ...{ promptTokens: usage?.promptTokens, completionTokens: usage?.completionTokens },
+    endpoint: matchedRoute(ctx),
+    model,
+    outcome,
+    backend: served?.backend,
+    queueWaitMs: served?.queueWaitMs,
+    firstTokenMs: served?.firstTokenMs ?? undefined,
+    promptTokens: usage?.promptTokens,
+    completionTokens: usage?.completionTokens,
     cachedTokens: usage?.cachedTokens,
   };
 }

@@ -50,13 +50,23 @@ export function routeOf(described: EndpointDescription): [string, RouteDescripti
   const { requestId, passedOn } = endpoint.headers;
   const isEstimated = endpoint.answer.estimate !== undefined;
   const route: RouteDescription = {
-    ...{ id, tag: 'Inference', summary, description, credential: 'key', body: request },
+    id,
+    tag: 'Inference',
+    summary,
+    description,
+    credential: 'key',
+    body: request,
     answer: {
-      ...{ ...answer, ...(stream && { stream }) },
+      ...answer,
+      ...(stream && { stream }),
       headers: [...repeatHeaders, ...(isEstimated ? (['x-svc-estimated'] as const) : [])],
     },
     refusals: errorSchema === undefined ? refusals : [...refusals, 'NOT_FOUND'], // an unknown model
-    ...{ limits, queued: true, repeatable: true, passedOn, errorSchema },
+    limits,
+    queued: true,
+    repeatable: true,
+    passedOn,
+    errorSchema,
     headers: ['idempotency-kept', ...(requestId === undefined ? [] : [requestId])],
   };
   return [`POST ${endpoint.path}`, route];

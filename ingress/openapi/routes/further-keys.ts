@@ -24,7 +24,10 @@ const key = {
 const unused = { ...key, last_used_at: null, usage: { month: '2026-01', requests: 0, tokens: 0 } };
 const { name, expires_at, endpoints, allowed_ips } = key;
 const wanted = {
-  ...{ name, expires_at, endpoints, allowed_ips },
+  name,
+  expires_at,
+  endpoints,
+  allowed_ips,
   limits: { requests_per_minute: 60, tokens_per_month: 1_000_000 },
 };
 const newId = 'key_01KBN5A0B1C2D3E4F5G6H7J8KM';
@@ -91,7 +94,9 @@ export const furtherKeyRoutes = {
       description: 'The new key, in full only this once, and the old one.',
       schema: 'SuccessorKey',
       example: {
-        ...{ ...unused, id: newId, key: full },
+        ...unused,
+        id: newId,
+        key: full,
         replaces: { ...key, state: 'rotated', valid_until: 1_767_312_000 },
       },
     },

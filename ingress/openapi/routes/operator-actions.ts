@@ -11,13 +11,20 @@ const paused = {
   object: 'backend_pause',
   backend: 'onprem-a',
   paused: {
-    ...{ since: '2026-03-01T09:00:00.000Z', ends_at: '2026-03-01T09:30:00.000Z' },
-    ...{ by: 'user:olga', reason: 'A new driver.' },
+    since: '2026-03-01T09:00:00.000Z',
+    ends_at: '2026-03-01T09:30:00.000Z',
+    by: 'user:olga',
+    reason: 'A new driver.',
   },
 } as const;
 
 const unknownUntilItsEnd = {
-  ...{ queue_ms: null, first_token_ms: null, duration_ms: null, attempts: [], usage: null, charged_tokens: null },
+  queue_ms: null,
+  first_token_ms: null,
+  duration_ms: null,
+  attempts: [],
+  usage: null,
+  charged_tokens: null,
 };
 
 /** What operators end in an incident. */
@@ -70,7 +77,7 @@ export const operatorActionRoutes = {
     answer: {
       description: 'The request as it was when this was asked for.',
       schema: 'OperatorRequest',
-      example: { ...anyRequest, ...{ state: 'streaming', outcome: null, answer_id: null }, ...unknownUntilItsEnd },
+      example: { ...anyRequest, state: 'streaming', outcome: null, answer_id: null, ...unknownUntilItsEnd },
     },
     refusals: [...refusedHead.signIn, 'NOT_FOUND', 'CONFLICT', ...refusedBody],
   },

@@ -4,10 +4,21 @@ import { type RouteDescriptions, refusedBody, refusedHead } from '../description
 
 const [id, tokens, expiresAt] = ['tuc_01KJMMA2KV0000015QP5D3J9J9', 500_000, 1_798_761_600];
 const code = {
-  ...{ id, object: 'top_up_code', tokens, state: 'unused', note: 'Spring sale' },
-  ...{ created_at: 1_772_355_600, created_by: 'user:olga', created_from: '198.51.100.7', expires_at: expiresAt },
-  ...{ redeemed_at: null, redeemed_by: null, applied_at: null },
-  ...{ revoked_at: null, revoked_by: null, revoked_from: null },
+  id,
+  object: 'top_up_code',
+  tokens,
+  state: 'unused',
+  note: 'Spring sale',
+  created_at: 1_772_355_600,
+  created_by: 'user:olga',
+  created_from: '198.51.100.7',
+  expires_at: expiresAt,
+  redeemed_at: null,
+  redeemed_by: null,
+  applied_at: null,
+  revoked_at: null,
+  revoked_by: null,
+  revoked_from: null,
 };
 
 export const topUpCodeRoutes = {
@@ -50,8 +61,11 @@ export const topUpCodeRoutes = {
       description: 'The code.',
       schema: 'TopUpCode',
       example: {
-        ...{ ...code, state: 'revoked', revoked_at: 1_772_442_000 },
-        ...{ revoked_by: 'user:olga', revoked_from: '198.51.100.7' },
+        ...code,
+        state: 'revoked',
+        revoked_at: 1_772_442_000,
+        revoked_by: 'user:olga',
+        revoked_from: '198.51.100.7',
       },
     },
     refusals: [...refusedHead.signIn, 'NOT_FOUND', 'CONFLICT'],

@@ -17,7 +17,8 @@ export function createShownQueues({ connection, log }: { connection: Redis; log:
     ofModels(models: Parameters<typeof allQueues>[0]): ShownQueue[] {
       const earlier = opened;
       const shown = allQueues(models).map(({ pool, ...id }) => ({
-        ...{ pool, queue: earlier.get(id.name) ?? openQueue(id, { connection, log }) },
+        pool,
+        queue: earlier.get(id.name) ?? openQueue(id, { connection, log }),
       }));
       opened = new Map(shown.map(({ queue }) => [queue.name, queue]));
       for (const [name, queue] of earlier) if (!opened.has(name)) void close(queue);

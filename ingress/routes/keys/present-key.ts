@@ -61,7 +61,11 @@ export function presentDeveloperKeys(account: Account): object[] {
     .toSorted((one, other) => endOf(other) - endOf(one))
     .slice(0, listedKeysMax)
     .map(({ id, display, plan = account.plan, state, createdAt, endedAt, lastUsedAt }) => ({
-      ...{ id, key: maskKey(display), plan, state, createdAt },
+      id,
+      key: maskKey(display),
+      plan,
+      state,
+      createdAt,
       ...(endedAt !== undefined && { endedAt }),
       ...(lastUsedAt !== undefined && { lastUsedAt }),
     }));

@@ -33,7 +33,9 @@ export function listAudit({ store }: { store: Pick<Store, 'audit' | 'accounts'> 
 function present({ id, at, ...record }: AuditRecord, names: ReadonlyMap<string, string>): ShownRecord {
   const [actorName, accountName] = [names.get(record.actor), names.get(record.account)];
   return {
-    ...{ id, at: at.toISOString(), ...record },
+    id,
+    at: at.toISOString(),
+    ...record,
     ...(actorName !== undefined && { actor_name: actorName }),
     ...(accountName !== undefined && { account_name: accountName }),
   };

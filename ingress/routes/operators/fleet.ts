@@ -128,12 +128,14 @@ export function retrieveFleet({ fleet, queueDepthMax, backendPauses, store }: Fl
         waiting: ingressLoads.get(process.id)?.waiting ?? null,
       })),
       workers: ofKind('worker').map((process) => ({
-        ...{ ...present(process), pools: process.pools },
+        ...present(process),
+        pools: process.pools,
         running: workerLoads.get(process.id)?.running ?? null,
         waiting: workerLoads.get(process.id)?.waiting ?? null,
       })),
       pools: poolWorkers.map(({ pool, workers }) => ({
-        ...{ pool, workers },
+        pool,
+        workers,
         models: Object.keys(models)
           .filter((name) => models[name]?.pool === pool)
           .map((name) => presentModel(name, { depths, ingressLoads, queueDepthMax })),
@@ -193,8 +195,11 @@ function presentBackend(
   );
   const isLimited = (requestsAtOnce !== undefined && !perWorker) || uses.some(({ share }) => share !== undefined);
   return {
-    ...{ backend: name, location, calls: sum(uses.map(({ calls }) => calls)) },
-    ...{ limit: requestsAtOnce ?? null, per_worker: perWorker ?? false },
+    backend: name,
+    location,
+    calls: sum(uses.map(({ calls }) => calls)),
+    limit: requestsAtOnce ?? null,
+    per_worker: perWorker ?? false,
     shares: isLimited ? sum(uses.map(({ share = 0 }) => share)) : null,
     pauses: presentPauses(all.flatMap(({ pauses }) => pauses.filter(({ backend }) => backend === name))),
     models: [...byModel].map(([model, seen]) => ({ model, ...presentHealth(seen) })),

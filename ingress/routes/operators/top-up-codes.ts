@@ -49,7 +49,11 @@ export function createTopUpCodes({ store, log }: CodeDeps): Stage {
       code: makeTopUpCode(),
     }));
     const common = {
-      ...{ tokens, createdAt, createdBy, createdFrom, state: 'unused' as const },
+      tokens,
+      createdAt,
+      createdBy,
+      createdFrom,
+      state: 'unused' as const,
       ...(typeof note === 'string' && { note }),
       ...(expiresAt !== null && { expiresAt: new Date(expiresAt * 1000) }),
     };
@@ -91,8 +95,14 @@ function wantedCode(ctx: AppContext): string {
 function presentCode(code: TopUpCode, now: Date): ShownTopUpCode {
   const { id, tokens, note, createdAt, createdBy, createdFrom, expiresAt, redeemed, appliedAt, revoked } = code;
   return {
-    ...{ id, object: 'top_up_code', tokens, state: shownStateOf(code, now), note: note ?? null },
-    ...{ created_at: secondsOf(createdAt), created_by: createdBy, created_from: createdFrom },
+    id,
+    object: 'top_up_code',
+    tokens,
+    state: shownStateOf(code, now),
+    note: note ?? null,
+    created_at: secondsOf(createdAt),
+    created_by: createdBy,
+    created_from: createdFrom,
     expires_at: orNull(expiresAt),
     redeemed_at: orNull(redeemed?.at),
     redeemed_by: redeemed?.account ?? null,

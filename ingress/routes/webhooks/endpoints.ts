@@ -32,8 +32,13 @@ export function createWebhook({ store, webhooks }: WebhookDeps): Stage {
     const secret = newWebhookSecret();
     const id = `wh_${ulid(now)}`;
     const endpoint: WebhookEndpoint = {
-      ...{ id, url, description: body.description, events: body.events },
-      ...{ enabled: true, enabledAt: new Date(now), createdAt: new Date(now) },
+      id,
+      url,
+      description: body.description,
+      events: body.events,
+      enabled: true,
+      enabledAt: new Date(now),
+      createdAt: new Date(now),
       secrets: [{ sealed: secretsOf(webhooks).seal(id, secret) }],
       quotaTold: await quotaToldNow(ctx, store),
     };

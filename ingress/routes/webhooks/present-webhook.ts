@@ -7,7 +7,12 @@ export function presentWebhook(endpoint: WebhookEndpoint, now: number): Webhook 
   const { id, url, description, events, enabled, disabledReason, secrets, createdAt } = endpoint;
   const ends = secrets.flatMap(({ until }) => (until !== undefined && until.getTime() > now ? [until.getTime()] : []));
   return {
-    ...{ id, object: 'webhook_endpoint', url, description, events, enabled },
+    id,
+    object: 'webhook_endpoint',
+    url,
+    description,
+    events,
+    enabled,
     disabled_reason: disabledReason ?? null,
     old_secrets_until: ends.length === 0 ? null : secondsOf(new Date(Math.max(...ends))),
     created_at: secondsOf(createdAt),
@@ -17,10 +22,18 @@ export function presentWebhook(endpoint: WebhookEndpoint, now: number): Webhook 
 export function presentDelivery(delivery: Delivery): WebhookDelivery {
   const { event, endpoint, type, state, reason, attempts, attemptCount, nextAt, createdAt, payload } = delivery;
   return {
-    ...{ id: event, object: 'webhook_delivery', webhook_id: endpoint, type, state, reason: reason ?? null },
+    id: event,
+    object: 'webhook_delivery',
+    webhook_id: endpoint,
+    type,
+    state,
+    reason: reason ?? null,
     attempt_count: attemptCount,
     attempts: attempts.map(({ at, ms, status, error }) => ({
-      ...{ at: secondsOf(at), ms, status: status ?? null, error: error ?? null },
+      at: secondsOf(at),
+      ms,
+      status: status ?? null,
+      error: error ?? null,
     })),
     // A delivery that is due at once comes before all others.
     next_attempt_at: nextAt === undefined ? null : Math.max(secondsOf(nextAt), secondsOf(createdAt)),

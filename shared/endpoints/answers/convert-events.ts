@@ -125,8 +125,12 @@ export function createEventAssembler(format: EventFormat, builder: EventBuilder)
       format.cut();
       builder.cut();
     },
-    ...{ begun: () => begun, complete: format.complete, written: () => written },
-    ...{ id: () => id, usage: format.usage, text: sample.text },
+    begun: () => begun,
+    complete: format.complete,
+    written: () => written,
+    id: () => id,
+    usage: format.usage,
+    text: sample.text,
     answer: () => builder.answer(format.usage()),
   };
 }

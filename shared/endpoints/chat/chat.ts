@@ -29,7 +29,9 @@ const request: RequestFormat = {
     const stream = chat.stream === true;
     const assembled = !stream && canBeAssembled(chat);
     return {
-      ...{ model: chat.model, stream, assembled },
+      model: chat.model,
+      stream,
+      assembled,
       includeUsage: chat.stream_options?.include_usage === true,
       choices: chat.n ?? 1,
       // The client's fields would contradict the stream that the worker requests.

@@ -60,7 +60,12 @@ export function createChunkConverter(kind: ChoicesKind, options: StreamOptions):
     // What was held back was not sent, if no token came before the latest chunk.
     cut: (choicesAsked) =>
       heldBefore + ends(progress.unfinished(choicesAsked), { ...kind.ended, finish_reason: 'length' }),
-    ...{ id: presenter.id, begun, complete, usage, tokensWritten: sample.tokens, text: sample.text },
+    id: presenter.id,
+    begun,
+    complete,
+    usage,
+    tokensWritten: sample.tokens,
+    text: sample.text,
     end(tokens, { includeUsage }) {
       const stops = ends(progress.endedByDone(), { finish_reason: 'stop' });
       if (!includeUsage) return stops;

@@ -27,7 +27,9 @@ const request: RequestFormat = {
     const stream = completion.stream === true;
     const assembled = !stream && canBeAssembled(completion);
     return {
-      ...{ model: completion.model, stream, assembled },
+      model: completion.model,
+      stream,
+      assembled,
       includeUsage: completion.stream_options?.include_usage === true,
       choices: (completion.n ?? 1) * promptsIn(completion.prompt).prompts,
       // The client's field would contradict the stream that the worker requests.

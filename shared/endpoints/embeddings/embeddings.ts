@@ -19,7 +19,12 @@ const request: RequestFormat = {
   limitFields: [],
 
   ask: ({ model }: EmbeddingRequest) => ({
-    ...{ model, stream: false, includeUsage: false, assembled: false, choices: 1, fields: {} },
+    model,
+    stream: false,
+    includeUsage: false,
+    assembled: false,
+    choices: 1,
+    fields: {},
   }),
   cost: (embedding, { text }) =>
     promptCost({ promptTokens: request.estimatePrompt(embedding, text), promptField: request.promptField }),

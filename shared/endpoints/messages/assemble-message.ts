@@ -65,7 +65,9 @@ function createMessageBuilder(context: StreamOptions): EventBuilder {
       const content = [...blocks].toSorted(([one], [other]) => Number(one) - Number(other));
       const answer = {
         ...message,
-        ...{ type: 'message', model, content: content.map(([, block]) => ended(block)) },
+        type: 'message',
+        model,
+        content: content.map(([, block]) => ended(block)),
         ...(isCut && { stop_reason: 'max_tokens', stop_sequence: null }),
         ...(reported !== undefined && { usage }),
       };

@@ -19,7 +19,12 @@ const request: RequestFormat = {
   limitFields: [],
 
   ask: ({ model }: CountRequest) => ({
-    ...{ model, stream: false, includeUsage: false, assembled: false, choices: 1, fields: {} },
+    model,
+    stream: false,
+    includeUsage: false,
+    assembled: false,
+    choices: 1,
+    fields: {},
   }),
   // It is reserved while it runs, because counting takes a backend or a worker as long as reading the prompt does.
   isFree: true,

@@ -59,7 +59,11 @@ export function presentMessage(
 /** The properties that every message has, with what stands for a missing one. */
 export function requiredOf({ requestId, model }: AnswerContext) {
   return {
-    ...{ id: `msg_${requestId}`, type: 'message', role: 'assistant', model },
-    ...{ stop_reason: null, stop_sequence: null },
+    id: `msg_${requestId}`,
+    type: 'message',
+    role: 'assistant',
+    model,
+    stop_reason: null,
+    stop_sequence: null,
   };
 }

@@ -28,7 +28,10 @@ function errorOf(error: ApiError, requestId: string, details: Readonly<Record<st
   const status = errorStatus(code);
   const type = types[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error');
   const inner = {
-    ...{ type, message, code, ...fields },
+    type,
+    message,
+    code,
+    ...fields,
     ...(limit !== undefined && { limit }),
     ...(error.issues.some(({ path }) => path === 'thread') && { details: noThreads }),
   };

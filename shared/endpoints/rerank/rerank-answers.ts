@@ -42,7 +42,9 @@ export const rerankAnswers: AnswerFormat = {
   present({ text, answer, usage: reported }: RerankAnswer, { promptTokens }, { model, requestId }) {
     const usage = { ...(isObject(answer.usage) && answer.usage), total_tokens: promptTokens };
     const complete = withMissing(reported === undefined ? { ...answer, usage } : answer, {
-      ...{ id: `rerank-${requestId}`, model, usage },
+      id: `rerank-${requestId}`,
+      model,
+      usage,
     });
     return complete === answer ? withModel({ text, answer }, model) : JSON.stringify({ ...complete, model });
   },

@@ -40,7 +40,12 @@ const request: RequestFormat = {
   limitFields: [],
 
   ask: ({ model }: RerankRequest) => ({
-    ...{ model, stream: false, includeUsage: false, assembled: false, choices: 1, fields: {} },
+    model,
+    stream: false,
+    includeUsage: false,
+    assembled: false,
+    choices: 1,
+    fields: {},
   }),
   cost(asked: RerankRequest, { text }) {
     return promptCost({ promptTokens: request.estimatePrompt(asked, text), promptField: request.promptField });

@@ -15,9 +15,21 @@ export function completeResponse(response: Json, context: AnswerContext, status 
     ? mapped(response.output, (item, index) => completeItem(item, { context, index }))
     : [];
   const complete = withMissing(response, {
-    ...{ id: `resp_${requestId}`, object: 'response', created_at: createdAt, status, model },
-    ...{ error: null, incomplete_details: null, instructions: null, metadata: {}, output: [] },
-    ...{ parallel_tool_calls: true, temperature: null, tool_choice: 'auto', tools: [], top_p: null },
+    id: `resp_${requestId}`,
+    object: 'response',
+    created_at: createdAt,
+    status,
+    model,
+    error: null,
+    incomplete_details: null,
+    instructions: null,
+    metadata: {},
+    output: [],
+    parallel_tool_calls: true,
+    temperature: null,
+    tool_choice: 'auto',
+    tools: [],
+    top_p: null,
   });
   if (output === complete.output && complete.model === model) return complete;
   return { ...complete, output, model };

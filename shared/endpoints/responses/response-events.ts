@@ -38,7 +38,8 @@ export function createResponseConverter(options: StreamOptions): StreamConverter
 export function createResponseAssembler(options: StreamOptions): AnswerAssembler {
   const { ended, ...format } = createResponseFormat(options);
   const builder: EventBuilder = {
-    ...{ take() {}, cut() {} },
+    take() {},
+    cut() {},
     answer(usage) {
       const answer = ended();
       return { text: JSON.stringify(answer), answer, usage };

@@ -30,7 +30,10 @@ const request: RequestFormat = {
   limitFields: ['max_output_tokens'],
 
   ask: (response: ResponseRequest) => ({
-    ...{ model: response.model, stream: response.stream === true, includeUsage: true, choices: 1 },
+    model: response.model,
+    stream: response.stream === true,
+    includeUsage: true,
+    choices: 1,
     assembled: response.stream !== true && meansTheSameInStream(response, knownFields),
     fields: { ...unsent, ...Object.fromEntries(dropped.map((name) => [name, undefined])), store: false },
     changes: { input: withTypes },

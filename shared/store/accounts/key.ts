@@ -100,7 +100,12 @@ export function lastUseOf(keys: readonly Pick<Key, 'lastUsedAt'>[]): Date | unde
 }
 
 const narrowingSchema = keySchema.pick({
-  ...{ endpoints: true, models: true, allowedIps: true, limits: true, files: true, replaced: true },
+  endpoints: true,
+  models: true,
+  allowedIps: true,
+  limits: true,
+  files: true,
+  replaced: true,
 });
 export const keyScopeSchema = narrowingSchema.extend({ expiresAt: z.int().optional(), endsAt: z.int().optional() });
 

@@ -58,7 +58,9 @@ export function startFileRemoval(deps: {
   }
 
   return repeatTask({
-    ...{ everyMs, log, failed: 'expired files were not removed; trying again' },
+    everyMs,
+    log,
+    failed: 'expired files were not removed; trying again',
     async work(signal) {
       if (await acquireLock(fileLockKey)) await removeSome(signal);
     },

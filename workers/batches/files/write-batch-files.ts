@@ -63,14 +63,15 @@ export function createWriteBatchFiles({
       return known;
     }
     const file: StoredFile = {
-      ...{
-        id,
-        account: batch.account,
-        keyId: batch.keyId,
-        filename: `${batch.id}_${kind}.jsonl`,
-        purpose: 'batch_output',
-      },
-      ...{ state: 'writing', bytes: 0, lines: 0, tokens: 0 },
+      id,
+      account: batch.account,
+      keyId: batch.keyId,
+      filename: `${batch.id}_${kind}.jsonl`,
+      purpose: 'batch_output',
+      state: 'writing',
+      bytes: 0,
+      lines: 0,
+      tokens: 0,
       createdAt: new Date(now),
       expiresAt: new Date(
         now + Math.min(filesKeptDays() * dayMs, (batch.outputSeconds ?? Number.POSITIVE_INFINITY) * 1_000),

@@ -52,8 +52,19 @@ export function batchJobOf(
   const { cost, pool: _, ...call } = line.call;
   const { requestId, customId, number, failures, losses } = line;
   return {
-    ...{ ...call, ...owner, requestId, keyId, earlierRuns: [] },
-    ...{ reservedTokens: cost.reservedTokens, promptEstimate: cost.promptTokens },
-    ...{ batch: id, errorFormat, line: line.line, customId, number, failures, losses },
+    ...call,
+    ...owner,
+    requestId,
+    keyId,
+    earlierRuns: [],
+    reservedTokens: cost.reservedTokens,
+    promptEstimate: cost.promptTokens,
+    batch: id,
+    errorFormat,
+    line: line.line,
+    customId,
+    number,
+    failures,
+    losses,
   };
 }

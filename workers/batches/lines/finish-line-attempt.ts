@@ -90,7 +90,9 @@ export function createFinishLineAttempt(deps: Deps): FinishLineAttempt {
   }
 
   return {
-    ...{ drop, retry, lose },
+    drop,
+    retry,
+    lose,
 
     async settle(line, result) {
       const { job } = line;

@@ -150,7 +150,15 @@ function createRunLine(deps: Deps & { now: () => number }) {
     using holding = deps.answers.hold(batchHolder);
     const held = counted(holding, turn);
     const started: StartedLine = {
-      ...{ job: { ...job, plan }, run, taken, admission, lane, held, reply: neverStreamed, reservation, takenAt },
+      job: { ...job, plan },
+      run,
+      taken,
+      admission,
+      lane,
+      held,
+      reply: neverStreamed,
+      reservation,
+      takenAt,
       ledger: createRunLedger({ run, queueWaitMs }),
       span,
       signal: watch.signal,

@@ -21,7 +21,10 @@ export function createKnownBytes({
   clock?: { now(): number };
 }) {
   const known = new LRUCache<string, { reading: Promise<AccountBytes>; isClose: boolean }>({
-    ...{ max: accountsMax, ttl: keptMs, ttlResolution: 0, perf: clock },
+    max: accountsMax,
+    ttl: keptMs,
+    ttlResolution: 0,
+    perf: clock,
   });
 
   async function readClosely(account: string): Promise<AccountBytes> {

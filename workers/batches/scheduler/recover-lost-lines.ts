@@ -61,9 +61,22 @@ export function createRecoverLostLines({
       const { endpoint } = batch;
       const tier = currentPlanFile().models[model]?.tier ?? '';
       return {
-        ...{ requestId, account, keyId, plan, model, tier, endpoint, earlierRuns: [], tellTo: '' },
+        requestId,
+        account,
+        keyId,
+        plan,
+        model,
+        tier,
+        endpoint,
+        earlierRuns: [],
+        tellTo: '',
         ...(requestedModel !== undefined && { requestedModel }),
-        ...{ batch: id, line, customId, number, failures, losses },
+        batch: id,
+        line,
+        customId,
+        number,
+        failures,
+        losses,
       };
     }
   };

@@ -35,7 +35,10 @@ export function requestExample(operation: Operation, { baseUrl, models, modelAt 
   const credential = credentialOf(operation);
   const model = modelAt(path);
   return {
-    ...{ id, method, baseUrl, parameters: [...values.values()] },
+    id,
+    method,
+    baseUrl,
+    parameters: [...values.values()],
     path: path.replace(/\{(\w+)\}/g, (_whole, name: string) => encodeURIComponent(values.get(name) ?? name)) + query,
     ...(credential !== undefined && { credential }),
     ...(isFields(example) && { body: { ...example, ...('model' in example && model !== undefined && { model }) } }),
