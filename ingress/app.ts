@@ -1,5 +1,5 @@
 import Koa from 'koa';
-import type { AppDeps } from './app-deps.ts';
+import type { AppParts } from './app-parts.ts';
 import { allowOrigins } from './middleware/allow-origins.ts';
 import { answerErrors } from './middleware/answer-errors.ts';
 import { assignRequestId, echoClientRequestId } from './middleware/assign-request-id.ts';
@@ -11,33 +11,35 @@ import { logRequest } from './middleware/observability/log-request.ts';
 import { traceRequest } from './middleware/observability/trace-request.ts';
 import { refuseUnrouted, refuseUpgrades } from './middleware/refuse-unrouted.ts';
 import { requireWellFormedHead } from './middleware/require-well-formed-head.ts';
+import { routeRequests } from './middleware/route-requests.ts';
 import { setSecurityHeaders } from './middleware/set-security-headers.ts';
 import type { RequestState } from './request-state.ts';
 import { createRouter } from './router.ts';
-import { routeRequests } from './routes/route-requests.ts';
+import { routes } from './routes.ts';
 
 /**
  * Creates the app of the public listener (contract.md#a1-public-listener): the stages of every request, then the routes
  * (router.ts).
  */
-export function createApp(deps: AppDeps): Koa<RequestState> {
+export function createApp(parts: AppParts): Koa<RequestState> {
   const app = new Koa<RequestState>();
-  const router = createRouter(deps);
+  const { log, http } = parts;
+  const router = createRouter(routes, parts);
   app.use(cutSlowReaders());
-  app.use(holdPlanFile(deps));
-  app.use(setSecurityHeaders(deps.securityHeaders));
+  app.use(holdPlanFile(http));
+  app.use(setSecurityHeaders(http.securityHeaders));
   app.use(assignRequestId);
-  app.use(traceRequest(deps));
+  app.use(traceRequest(http));
   app.use(chooseErrorFormat);
-  app.use(noteClientAddress(deps));
-  app.use(logRequest(deps));
-  app.use(answerErrors(deps));
+  app.use(noteClientAddress(http));
+  app.use(logRequest({ ...http, log }));
+  app.use(answerErrors({ ...http, log }));
   app.use(requireWellFormedHead);
-  app.use(allowOrigins(deps));
+  app.use(allowOrigins(routes, http));
   app.use(echoClientRequestId);
   app.use(refuseUpgrades(router));
   app.use(routeRequests(router));
   app.use(refuseUnrouted(router));
-  app.on('error', (error) => deps.log.debug({ err: error }, 'a connection ended early'));
+  app.on('error', (error) => log.debug({ err: error }, 'a connection ended early'));
   return app;
 }

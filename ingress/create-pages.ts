@@ -2,14 +2,16 @@ import type { PlanFile } from '../shared/plan-file/plan-file.ts';
 import type { IngressConfig } from '../shared/process/config.ts';
 import type { Log } from '../shared/process/log.ts';
 import type { Redis } from '../shared/redis/connections.ts';
+import { createOpenApiDocument } from './api/openapi-document.ts';
+import type { PageParts } from './app-parts.ts';
 import type { IssuerKeys } from './callers/issuer/issuer-keys.ts';
-import { createOpenApiDocument } from './openapi/document.ts';
 import { createConsole } from './pages/console/console.ts';
 import { createDocumentation } from './pages/documentation/documentation.ts';
 import { followExamples } from './pages/documentation/follow-examples.ts';
 import { createSharedAssets } from './pages/shared-assets.ts';
 import { createStaticContent, type StaticContent } from './pages/static-content.ts';
 import { planFileJsonSchema } from './plan-file/plan-file-json-schema.ts';
+import { routes } from './routes.ts';
 
 /** Creates what the ingress serves beside the API: the console, the documentation, the OpenAPI document and the schema of the plan file. */
 export function createPages({
@@ -24,10 +26,10 @@ export function createPages({
   redis: Redis;
   issuerKeys: Pick<IssuerKeys, 'endpointOrigins'>;
   log: Log;
-}) {
+}): PageParts {
   const sharedAssets = createSharedAssets({ redis, log });
   const docsLinks = { ...links, authUrl: signIn.issuer };
-  const document = createOpenApiDocument(docsLinks);
+  const document = createOpenApiDocument(routes, docsLinks);
   return {
     sharedAssets,
     console: createConsole({ ...links, ...signIn }, { shared: sharedAssets, ...issuerKeys }),

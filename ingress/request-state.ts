@@ -8,10 +8,10 @@ import type { RunProgress, TokenUsage } from '../shared/jobs/replies.ts';
 import type { Admission, LimitCounters } from '../shared/limits/admission.ts';
 import type { PlanFile } from '../shared/plan-file/plan-file.ts';
 import type { Span } from '../shared/tracing/span.ts';
-import type { JsonBody } from './api/json-body.ts';
-import type { BodyShare } from './bodies/body-budget.ts';
 import type { Credential } from './callers/authorization.ts';
 import type { HeldLease } from './limits/settle-interrupted.ts';
+import type { BodyShare } from './listener/body-budget.ts';
+import type { JsonBody } from './listener/json-body.ts';
 import type { HeldPlace } from './queue/queue-bounds.ts';
 
 /**

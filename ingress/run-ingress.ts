@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError } from '../shared/errors.ts';
+import { createBackendPauses } from '../shared/fleet/backend-pauses.ts';
 import type { IngressLoad } from '../shared/fleet/process-load.ts';
 import { createKeptAnswers } from '../shared/idempotency/kept-answer.ts';
 import { type IngressConfig, readIngressConfig } from '../shared/process/config.ts';
@@ -13,20 +14,24 @@ import { queuePrefix } from '../shared/redis/keys.ts';
 import { outboxLengthFor } from '../shared/redis/outbox-bound.ts';
 import { type Inbox, waitUntilOpen } from '../shared/redis/stream-inbox.ts';
 import { waitForRedis } from '../shared/redis/wait-for-redis.ts';
+import type { Store } from '../shared/store/store.ts';
 import { openTelemetry } from '../shared/tracing/open-telemetry.ts';
 import { createResolveHost } from '../shared/webhooks/resolve-host.ts';
 import { createWebhookSecrets } from '../shared/webhooks/webhook-secrets.ts';
 import { createApp } from './app.ts';
-import { createBodyBudget } from './bodies/body-budget.ts';
-import { createLargeBodies } from './bodies/large-bodies.ts';
-import { createRefusedBodies } from './bodies/refused-bodies.ts';
+import type { HttpParts } from './app-parts.ts';
 import { createSignIn, type SignIn } from './callers/sign-in.ts';
 import { createPages } from './create-pages.ts';
+import { createInsertWithRoom } from './files/insert-with-room.ts';
+import { createUploadFile } from './files/upload-file.ts';
+import { createBodyBudget } from './listener/body-budget.ts';
+import { createLargeBodies } from './listener/large-bodies.ts';
 import { type Listener, listen } from './listener/listener.ts';
+import { createRefusedBodies } from './listener/refused-bodies.ts';
 import { createIngressMetrics, type IngressMetrics } from './metrics.ts';
 import { answerBrokenRequest } from './middleware/answer-errors.ts';
 import { securityHeaders } from './middleware/set-security-headers.ts';
-import { createClientLimits, openCallers } from './open-callers.ts';
+import { openAuthentication } from './open-authentication.ts';
 import { type Connections, openConnections } from './open-connections.ts';
 import { openWaiting } from './open-waiting.ts';
 import { type OpenedPlanFile, openPlanFile } from './plan-file/open-plan-file.ts';
@@ -37,8 +42,8 @@ import { openQueues } from './queue/open-queues.ts';
 import { listenForReplies } from './replies/reply-listener.ts';
 import type { WaitingRequests } from './replies/waiting-requests.ts';
 import { watchNodes } from './replies/watch-nodes.ts';
-import { createRequestLookUp } from './requests/request-look-up.ts';
-import type { WebhookSupport } from './routes/webhooks/webhook-support.ts';
+import { createRequestLookUp } from './requests/find-requests.ts';
+import { createRequestsToEnd } from './requests/requests-to-end.ts';
 
 const bodyMs = 30_000;
 const checkEveryMs = 10_000;
@@ -63,12 +68,8 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   const state = followProcessState(shutdown);
   let inbox: Inbox | undefined;
   const dashboard = createQueueDashboard({ writable: config.queue.dashboardWritable, log });
-  const operations = parts.use(
-    await openOperations({
-      ...{ config, opened, connections, signIn, registry, log },
-      ...{ state: state.current, dashboard, inbox: () => inbox },
-    }),
-  );
+  const operating = { config, opened, connections, signIn, registry, dashboard, log };
+  const operations = parts.use(await openOperations({ ...operating, state: state.current, inbox: () => inbox }));
   log.info({ port: operations.port }, 'operations listener is up; waiting for Redis');
   const { memoryBytes } = await waitForRedis([redis, replyRedis, dashboardRedis], { signal: shutdown, log });
 
@@ -81,29 +82,50 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   await waitUntilOpen(inbox, shutdown);
   parts.use(watchNodes({ redis, waitingRequests }));
   const giveUp = new AbortController();
-  const body = openBodies(config, giveUp.signal);
+  const common = { config, currentPlanFile, redis, store, log };
+  const http = createHttpParts({ ...common, metrics, tracing, giveUp: giveUp.signal });
   const observed = observeQueues({ currentPlanFile, queueDepths, listWorkers, oldestWaiting: waitingRequests.oldest });
   metrics.observe({
     ...observed,
-    ...{ waiting: waitingRequests.count, bytesWaiting: queueBounds.bytesWaiting },
-    ...{ bodyBytesHeld: body.budget.bytesHeld, issuerKeysAgeMs: issuerKeys.ageMs },
+    waiting: waitingRequests.count,
+    bytesWaiting: queueBounds.bytesWaiting,
+    bodyBytesHeld: http.body.budget.bytesHeld,
+    issuerKeysAgeMs: issuerKeys.ageMs,
   });
 
   const outboxLengthMax = outboxLengthFor(config.outboxLengthMax, memoryBytes);
-  const callers = parts.use(openCallers({ config, currentPlanFile, redis, store, release, outboxLengthMax, log }));
+  const { authentication, suspensions, readCountersOf } = parts.use(
+    openAuthentication({ ...common, signIn, release, outboxLengthMax }),
+  );
   let listener: Listener | undefined;
   const fleet = parts.use(await opened.follow(redis, () => describeLoad({ listener, waitingRequests, ...observed })));
   const app = createApp({
-    ...{ log, metrics, tracing, currentPlanFile, store, signIn, queues, queueTurns, queueBounds, waitingRequests },
-    ...{ ...config.links, ...createPages({ config, currentPlanFile, redis, issuerKeys, log }) },
-    securityHeaders: securityHeaders(config.links.baseUrl),
-    ...{ ...callers, ...createClientLimits({ config, redis, log }), peppers: config.keyPeppers },
-    ...{ redis, keptAnswers: createKeptAnswers(config.keyPeppers), queueDepthMax: config.queue.depthMax },
-    ...{ planFileStatus: opened.status, processes: fleet.processes, fleet: { ...fleet, ...observed } },
-    ...{ requestLookUp: createRequestLookUp({ redis, store }), webhooks: webhookSupport(config) },
-    trustedProxyHops: config.trustedProxyHops,
-    replyTo: inbox.address,
-    body,
+    log,
+    store,
+    redis,
+    http,
+    authentication,
+    queue: {
+      queues,
+      queueTurns,
+      queueBounds,
+      waitingRequests,
+      replyTo: inbox.address,
+      suspensions,
+      requestsToEnd: parts.use(createRequestsToEnd({ redis, log })),
+      requestLookUp: createRequestLookUp({ redis, store }),
+      keptAnswers: createKeptAnswers(config.keyPeppers),
+      insertWithRoom: createInsertWithRoom({ store: store.batches }),
+    },
+    operators: {
+      planFileStatus: opened.status,
+      processes: fleet.processes,
+      fleet: { ...fleet, ...observed },
+      queueDepthMax: config.queue.depthMax,
+      backendPauses: createBackendPauses(redis),
+      readCountersOf,
+    },
+    pages: createPages({ ...common, issuerKeys }),
   });
   listener = await openListener({ config, app, metrics, log });
   metrics.observeConnections(listener.connections);
@@ -128,16 +150,36 @@ function describeLoad({ listener, waitingRequests, oldest }: LoadSources): Ingre
   };
 }
 
-/** What reading bodies needs, for all requests together. */
-function openBodies({ bodyBytesMax, bodyBudgetBytes }: IngressConfig, giveUp: AbortSignal) {
-  const budget = createBodyBudget({ bytesMax: bodyBudgetBytes });
-  const largeBodies = createLargeBodies({ bytesAtOnceMax: bodyBytesMax });
-  return { bodyBytesMax, bodyMs, giveUp, budget, refusedBodies: createRefusedBodies(), largeBodies };
-}
+type HttpDeps = Pick<HttpParts, 'metrics' | 'tracing' | 'currentPlanFile'> & {
+  config: IngressConfig;
+  store: Store;
+  giveUp: AbortSignal;
+  log: Log;
+};
 
-function webhookSupport({ webhooks: { secretKeys, hostsPrivate } }: Pick<IngressConfig, 'webhooks'>): WebhookSupport {
-  const secrets = secretKeys && createWebhookSecrets(secretKeys);
-  return { secrets, rules: { hostsPrivate, resolve: createResolveHost() } };
+function createHttpParts({ config, metrics, tracing, currentPlanFile, store, giveUp, log }: HttpDeps): HttpParts {
+  const { bodyBytesMax, links, webhooks } = config;
+  return {
+    metrics,
+    tracing,
+    currentPlanFile,
+    ...links,
+    securityHeaders: securityHeaders(links.baseUrl),
+    trustedProxyHops: config.trustedProxyHops,
+    body: {
+      bodyBytesMax,
+      bodyMs,
+      giveUp,
+      budget: createBodyBudget({ bytesMax: config.bodyBudgetBytes }),
+      refusedBodies: createRefusedBodies(),
+      largeBodies: createLargeBodies({ bytesAtOnceMax: bodyBytesMax }),
+    },
+    uploadFile: createUploadFile({ store, giveUp, log }),
+    webhooks: {
+      secrets: webhooks.secretKeys && createWebhookSecrets(webhooks.secretKeys),
+      rules: { hostsPrivate: webhooks.hostsPrivate, resolve: createResolveHost() },
+    },
+  };
 }
 
 type OperationsDeps = {

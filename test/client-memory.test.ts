@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import test from 'ava';
-import { createLargeBodies } from '../ingress/bodies/large-bodies.ts';
-import { createRefusedBodies } from '../ingress/bodies/refused-bodies.ts';
 import { createDisplayNames } from '../ingress/callers/display-names.ts';
 import { createLimitFailures } from '../ingress/limits/limit-failures.ts';
+import { createLargeBodies } from '../ingress/listener/large-bodies.ts';
+import { createRefusedBodies } from '../ingress/listener/refused-bodies.ts';
 import { callerOf } from '../shared/caller.ts';
 import { endpoints } from '../shared/endpoints/routes.ts';
 import { estimateTokens } from '../shared/endpoints/tokens/estimate-tokens.ts';

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { ApiError } from '../../shared/errors.ts';
-import { headerValues } from '../api/header-values.ts';
+import { headerValues } from '../listener/headers.ts';
 import { hashKey, isWellFormedKey, keyPrefix } from './api-key.ts';
 
 /** The credential of a request: a key, by its hash under each pepper in use, or the account that signed in. */

@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import { useEffect, useErrorBoundary, useRef, useState } from 'preact/hooks';
-import type { OwnAccount } from '../routes/keys/own-account.ts';
+import type { OwnAccount } from '../routes/developer-keys.ts';
 import type { Api } from './api/api.ts';
 import { CommandPalette } from './frame/command-palette.ts';
 import { Mark } from './frame/icons.ts';

@@ -1,5 +1,5 @@
 import { type ComponentChildren, h } from 'preact';
-import type { OwnAccount } from '../routes/keys/own-account.ts';
+import type { OwnAccount } from '../routes/developer-keys.ts';
 import type { Api } from './api/api.ts';
 import { BatchPage } from './batches/batch-page.ts';
 import { BatchesPage } from './batches/batches-page.ts';

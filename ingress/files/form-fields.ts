@@ -1,6 +1,6 @@
 import { validationError } from '../../shared/errors.ts';
 import type { ValidationIssue } from '../../shared/validation-issues.ts';
-import { shownFieldName } from '../api/shown-text.ts';
+import { shownFieldName } from '../listener/shown-text.ts';
 
 /** `keptSeconds`: how long the file is kept, if its owner says so. */
 export type UploadFields = { keptSeconds: number | undefined };

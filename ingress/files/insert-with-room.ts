@@ -27,12 +27,14 @@ type NewEntry = {
   claim: string | undefined;
 };
 
+export type InsertWithRoom = (wanted: NewEntry) => Promise<void>;
+
 /**
  * Inserts a batch if its account has room for it, also if many are created at once: the batch has its entry in the room before it exists
  * (contract.md#ho6-room-of-accounts). If the process dies in between, the entry leaves after a minute. Fails with
  * `rate_limit_exceeded`, with `PAYLOAD_TOO_LARGE` if there is no room for bytes, and with `CONFLICT` if there are too many files.
  */
-export function createInsertWithRoom({ store, now = () => performance.now() }: Deps) {
+export function createInsertWithRoom({ store, now = () => performance.now() }: Deps): InsertWithRoom {
   const tidy = createTidy({ store, now });
 
   async function enter({ batch, lines, limits }: NewEntry): Promise<RoomRefusal | undefined> {

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { bodyEndedEarly, bodyTooLarge, bodyTooSlow } from '../bodies/body-errors.ts';
+import { bodyEndedEarly, bodyTooLarge, bodyTooSlow } from '../listener/body-errors.ts';
 
 export type BodyBounds = {
   bytesMax: number;

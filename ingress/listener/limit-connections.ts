@@ -1,6 +1,6 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
-import { networkOf } from '../callers/guests/client-address.ts';
+import { networkOf } from './client-address.ts';
 
 export type ConnectionBounds = {
   connectionsMax: number;

@@ -10,7 +10,6 @@ import {
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { untilListening } from '../../shared/start-error.ts';
-import type { ParserError } from '../middleware/answer-errors.ts';
 import { type ConnectionBounds, limitConnections } from './limit-connections.ts';
 import { limitPipelining } from './limit-pipelining.ts';
 
@@ -145,3 +144,4 @@ async function closeServer(
   clearTimeout(cut);
   clearInterval(sweep);
 }
+export type ParserError = Error & { code?: string; rawPacket?: Buffer };

@@ -1,50 +1,25 @@
 import cors from '@koa/cors';
-import { endpoints } from '../../shared/endpoints/routes.ts';
+import { exposedHeaders } from '../api/headers.ts';
+import type { Route } from '../api/route.ts';
 import type { AppContext, Stage } from '../request-state.ts';
 
 /**
- * Routes that a page of any origin may call: inference and guest keys, because they run in end users' browsers, and the description of the
- * API.
+ * Sets CORS headers (contract.md#a4-browsers). Routes that no page of any origin may call are for the console, which has one origin. Nothing
+ * uses cookies, so credentials are not allowed.
  */
-const openPaths = /^\/(v1\/(models|models\/.+|keys\/guest)|openapi\.json|plan-file\.schema\.json)$/;
-const inferencePaths = new Set<string>(endpoints.map(({ path }) => path));
-
-const quota = ['limit', 'used', 'remaining', 'reset', 'overage'].map((name) => `x-svc-quota-${name}`);
-const rateLimits = ['limit', 'remaining', 'reset'].flatMap((name) => [
-  `x-ratelimit-${name}-requests`,
-  `x-ratelimit-${name}-tokens`,
-]);
-const ofErrors = ['retry-after', 'retry-after-ms', 'x-should-retry', 'link'];
-const exposedNames = [
-  'x-request-id',
-  'request-id',
-  'x-client-request-id',
-  ...ofErrors,
-  'x-svc-queue-ms',
-  'x-svc-dropped',
-  'x-svc-estimated',
-  'idempotent-replayed',
-  'idempotency-kept',
-  'x-svc-original-request-id',
-  ...quota,
-  ...rateLimits,
-].join(',');
-
-/**
- * Sets CORS headers (contract.md#a4-browsers). All other routes are for the console, which has one origin. Nothing uses cookies, so
- * credentials are not allowed.
- */
-export function allowOrigins({ consoleUrl }: { consoleUrl: string }): Stage {
+export function allowOrigins(routes: readonly Route[], { consoleUrl }: { consoleUrl: string }): Stage {
   const consoleOrigin = new URL(consoleUrl).origin;
+  const open = routes.filter(({ anyOrigin }) => anyOrigin).map(({ path }) => path);
+  const fixed = new Set(open);
+  const patterns = open
+    .filter((path) => path.includes('*'))
+    .map((path) => new RegExp(`^${path.replace(/\*\w+/, '.+')}$`));
+  const isOpen = (path: string) => fixed.has(path) || patterns.some((pattern) => pattern.test(path));
   const originFor = (ctx: Pick<AppContext, 'path' | 'get'>) =>
-    inferencePaths.has(ctx.path) || openPaths.test(ctx.path)
-      ? '*'
-      : ctx.get('origin') === consoleOrigin
-        ? consoleOrigin
-        : '';
+    isOpen(ctx.path) ? '*' : ctx.get('origin') === consoleOrigin ? consoleOrigin : '';
   const answerPreflight = cors({
     origin: originFor,
-    allowMethods: ['GET', 'HEAD', 'POST', 'PATCH', 'DELETE'],
+    allowMethods: ['HEAD', ...new Set(routes.map(({ method }) => method))],
     maxAge: 600,
     // The headers are on the response already, and must not be added to the error.
     keepHeadersOnError: false,
@@ -56,7 +31,7 @@ export function allowOrigins({ consoleUrl }: { consoleUrl: string }): Stage {
     ctx.res.setHeader('vary', 'Origin');
     if (origin !== '') {
       ctx.res.setHeader('access-control-allow-origin', origin);
-      ctx.res.setHeader('access-control-expose-headers', exposedNames);
+      ctx.res.setHeader('access-control-expose-headers', exposedHeaders);
     }
     return next();
   };

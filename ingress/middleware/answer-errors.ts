@@ -4,6 +4,7 @@ import { finished } from 'node:stream/promises';
 import { ApiError, errorBody, errorHeaders, errorLink, errorStatus, toApiError } from '../../shared/errors.ts';
 import type { Log } from '../../shared/process/log.ts';
 import { within } from '../../shared/process/shutdown.ts';
+import type { ParserError } from '../listener/listener.ts';
 import type { AppContext, Stage } from '../request-state.ts';
 import { nextRequestId } from './assign-request-id.ts';
 import type { SecurityHeaders } from './set-security-headers.ts';
@@ -104,8 +105,6 @@ export function answerBrokenRequest({ log, docsUrl, securityHeaders }: BrokenReq
     setTimeout(() => socket.destroy(), usualLingerMs).unref();
   };
 }
-
-export type ParserError = Error & { code?: string; rawPacket?: Buffer };
 
 function classify({ code, rawPacket }: ParserError): ApiError {
   if (code === 'HPE_HEADER_OVERFLOW') {

@@ -3,10 +3,10 @@ import { listedFieldsOf } from '../../shared/endpoints/fields/listed-fields.ts';
 import { readCall as readBody } from '../../shared/endpoints/read-call.ts';
 import { countRefusedFields } from '../../shared/process/metrics.ts';
 import { createRests } from '../../shared/process/rests.ts';
-import { modelNotFound, noSuchModel } from '../api/no-such-model.ts';
-import { passedHeaders } from '../api/passed-headers.ts';
-import { largeBytesMin } from '../bodies/large-bodies.ts';
+import { passedHeaders } from '../listener/headers.ts';
+import { largeBytesMin } from '../listener/large-bodies.ts';
 import type { IngressMetrics } from '../metrics.ts';
+import { modelNotFound, noSuchModel } from '../plan-file/plan-models.ts';
 import { type Stage, stateOf } from '../request-state.ts';
 
 /**

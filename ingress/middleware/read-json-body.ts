@@ -2,14 +2,21 @@ import type { IncomingMessage } from 'node:http';
 import { type Caller, holderOf } from '../../shared/caller.ts';
 import { ApiError, errorStatus } from '../../shared/errors.ts';
 import { createRests } from '../../shared/process/rests.ts';
-import { parseJsonBody } from '../api/json-body.ts';
-import { overloadError } from '../api/overload-error.ts';
-import type { BodyBudget, BodyShare } from '../bodies/body-budget.ts';
-import { bodyEndedEarly, bodyTooLarge, bodyTooSlow } from '../bodies/body-errors.ts';
-import { mediaParameters, refuseCompressed, sendContinue, unsupportedMedia } from '../bodies/body-head.ts';
-import { type LargeBodies, largeBytesMin, pacedBytesMin } from '../bodies/large-bodies.ts';
-import type { RefusedBodies } from '../bodies/refused-bodies.ts';
-import { networkOf } from '../callers/guests/client-address.ts';
+import type { BodyBudget, BodyShare } from '../listener/body-budget.ts';
+import {
+  bodyEndedEarly,
+  bodyTooLarge,
+  bodyTooSlow,
+  mediaParameters,
+  overloadError,
+  refuseCompressed,
+  sendContinue,
+  unsupportedMedia,
+} from '../listener/body-errors.ts';
+import { networkOf } from '../listener/client-address.ts';
+import { parseJsonBody } from '../listener/json-body.ts';
+import { type LargeBodies, largeBytesMin, pacedBytesMin } from '../listener/large-bodies.ts';
+import type { RefusedBodies } from '../listener/refused-bodies.ts';
 import type { IngressMetrics } from '../metrics.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 

@@ -1,6 +1,6 @@
 import { holderOf } from '../../shared/caller.ts';
 import { temporarilyUnavailable, toApiError } from '../../shared/errors.ts';
-import { overloadError } from '../api/overload-error.ts';
+import { overloadError } from '../listener/body-errors.ts';
 import type { IngressMetrics } from '../metrics.ts';
 import type { QueueBounds, QueuePlace } from '../queue/queue-bounds.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';

@@ -1,5 +1,5 @@
 import { ApiError } from '../../shared/errors.ts';
-import { headerValues } from '../api/header-values.ts';
+import { headerValues } from '../listener/headers.ts';
 import type { AppContext, Stage } from '../request-state.ts';
 
 /**

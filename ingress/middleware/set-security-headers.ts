@@ -1,4 +1,4 @@
-import { setHeaders } from '../api/set-headers.ts';
+import { setHeaders } from '../listener/headers.ts';
 import type { Stage } from '../request-state.ts';
 
 export type SecurityHeaders = Readonly<Record<string, string>>;

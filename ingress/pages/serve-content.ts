@@ -1,5 +1,4 @@
-import { ApiError } from '../../shared/errors.ts';
-import { type AppContext, pathParameter, type Stage } from '../request-state.ts';
+import type { AppContext } from '../request-state.ts';
 import type { SharedAssets } from './shared-assets.ts';
 import type { StaticContent } from './static-content.ts';
 
@@ -8,17 +7,15 @@ const immutable = 'public, max-age=31536000, immutable';
 /** Cached, but revalidated each time: 304 while it is unchanged. */
 export const askFirst = 'no-cache';
 
-/** `GET` of one of our pages: it may load and call only what `policy` allows, cannot be framed, and sends no referrer. */
-export function servePage(content: StaticContent, policy: string, status: Status = 200): Stage {
-  return async function servePage(ctx) {
-    ctx.set({
-      'content-security-policy': policy,
-      'cross-origin-opener-policy': 'same-origin',
-      'referrer-policy': 'no-referrer',
-      'x-frame-options': 'DENY',
-    });
-    send(ctx, content, askFirst, status);
-  };
+/** Sends one of our pages: it may load and call only what `policy` allows, cannot be framed, and sends no referrer. */
+export function sendPage(ctx: AppContext, content: StaticContent, policy: string, status: Status = 200): void {
+  ctx.set({
+    'content-security-policy': policy,
+    'cross-origin-opener-policy': 'same-origin',
+    'referrer-policy': 'no-referrer',
+    'x-frame-options': 'DENY',
+  });
+  send(ctx, content, askFirst, status);
 }
 
 type Assets = {
@@ -26,17 +23,11 @@ type Assets = {
   shared: Pick<SharedAssets, 'find'>;
 };
 
-/**
- * `GET` of an asset by its name with a hash, which may be of another release. Other names run `missing`, or get `NOT_FOUND` without it.
- */
-export function serveAsset({ own, shared }: Assets, missing?: Stage): Stage {
-  return async function serveAsset(ctx, next) {
-    const name = pathParameter(ctx, 'asset');
-    const content = own.get(name) ?? (await shared.find(name));
-    if (content !== undefined) return send(ctx, content, immutable);
-    if (missing === undefined) throw new ApiError('NOT_FOUND', 'There is nothing at this path.');
-    await missing(ctx, next);
-  };
+/** Sends an asset by its name with a hash, which may be of another release. Returns false for other names. */
+export async function sendAsset(ctx: AppContext, name: string, { own, shared }: Assets): Promise<boolean> {
+  const content = own.get(name) ?? (await shared.find(name));
+  if (content !== undefined) send(ctx, content, immutable);
+  return content !== undefined;
 }
 
 type Status = 200 | 404;

@@ -1,17 +1,27 @@
+import { ulid } from 'ulid';
 import { z } from 'zod';
-import type { Batch } from '../../shared/batches/batch.ts';
+import type { Batch, StoredFile } from '../../shared/batches/batch.ts';
 import { nextBatch } from '../../shared/batches/batch-states.ts';
-import { ApiError } from '../../shared/errors.ts';
-import type { Store } from '../../shared/store/store.ts';
-import { limitParameter, parseQuery } from '../api/list-query.ts';
-import { presentBatch } from '../api/present-batch.ts';
-import { presentList } from '../api/present-list.ts';
+import type { Caller } from '../../shared/caller.ts';
+import { endpoints } from '../../shared/endpoints/routes.ts';
+import { ApiError, validationError } from '../../shared/errors.ts';
+import { isObject } from '../../shared/is-object.ts';
+import { refuseOutsideKey } from '../../shared/store/accounts/key.ts';
+import { exampleList, limitParameter, presentList } from '../api/lists.ts';
+import { named, type Route, type RouteRequest, route } from '../api/route.ts';
+import type { AppParts } from '../app-parts.ts';
 import { type FileAccess, fileAccessOf, mayRead, requireChangeable } from '../files/file-access.ts';
-import { type AppContext, pathParameter, type Stage, stateOf } from '../request-state.ts';
-
-type BatchStores = { store: Pick<Store, 'batches'> };
+import { findFile } from '../files/find-file.ts';
+import { daySeconds, keptSecondsMin } from '../files/form-fields.ts';
+import { batchClaim, isAskedFor } from '../idempotency/batch-claim.ts';
+import { idempotencyKeyOf } from '../idempotency/idempotency-key.ts';
+import { repeatRefused } from '../idempotency/repeat-refused.ts';
+import { cancelOne } from './keys.ts';
+import { batchListSchema, batchSchema, exampleBatch, presentBatch } from './present-batch.ts';
 
 const batchId = /^batch_[0-9A-HJKMNP-TV-Z]{26}$/;
+export const batchParameter = { description: 'The id of a batch.', example: exampleBatch.id };
+const params = { batch: { ...batchParameter, pattern: batchId, missing: noSuchBatch } };
 
 export const batchesQuery = z.strictObject({
   limit: limitParameter({ max: 100, usual: 20 }),
@@ -21,39 +31,6 @@ export const batchesQuery = z.strictObject({
     .optional()
     .meta({ description: 'The batch before the first one to return: `last_id` of the previous page.' }),
 });
-
-/** `GET /v1/batches`: the batches that the caller may read, newest first. `after` can be any id, because ids sort by time. */
-export function listBatches({ store }: BatchStores): Stage {
-  return async function listBatches(ctx) {
-    const { limit, after } = parseQuery(batchesQuery, ctx.querystring);
-    const { account, readsOf } = fileAccessOf(stateOf(ctx, 'caller'));
-    const page = { limit: limit + 1, after, order: 'desc', keyIds: readsOf } as const;
-    const found = await store.batches.listBatches(account, page);
-    ctx.body = presentList({ found, limit, present: presentBatch });
-  };
-}
-
-/** `GET /v1/batches/{id}`. */
-export function retrieveBatch({ store }: BatchStores): Stage {
-  return async function retrieveBatch(ctx) {
-    const { id, access } = wantedBatch(ctx);
-    ctx.body = presentBatch(requireReadable(await store.batches.findBatch(id), access));
-  };
-}
-
-/** `POST /v1/batches/{id}/cancel`: changes nothing if the batch is being cancelled; `CONFLICT` if it has ended in any way. */
-export function cancelBatch({ store }: BatchStores): Stage {
-  return async function cancelBatch(ctx) {
-    const { id, access } = wantedBatch(ctx);
-    const at = new Date(stateOf(ctx, 'now'));
-    const cancelled = await store.batches.changeBatch(id, (found) => {
-      const batch = requireReadable(found, access);
-      requireChangeable(access, batch);
-      return cancelling(batch, at);
-    });
-    ctx.body = presentBatch(cancelled);
-  };
-}
 
 /** Cancels a batch, unless it is being cancelled. `CONFLICT` if it has ended. */
 export function cancelling(batch: Batch, at: Date): { result: Batch; next?: Batch } {
@@ -69,12 +46,231 @@ function requireReadable(batch: Batch | undefined, access: FileAccess): Batch {
   return batch;
 }
 
-function wantedBatch(ctx: AppContext): { id: string; access: FileAccess } {
-  const id = pathParameter(ctx, 'batch');
-  if (!batchId.test(id)) throw noSuchBatch();
-  return { id, access: fileAccessOf(stateOf(ctx, 'caller')) };
-}
-
 export function noSuchBatch(): ApiError {
   return new ApiError('NOT_FOUND', 'There is no such batch.');
 }
+
+const pairsMax = 16;
+
+/** Not every store can keep other names. */
+const metadataKey = z.string().regex(/^[^\p{Cc}\p{Cs}]{1,64}$/u, 'expected 1 to 64 characters');
+const pairs = z
+  .record(metadataKey, z.string().max(512))
+  .refine((metadata) => Object.keys(metadata).length <= pairsMax, `expected at most ${pairsMax} pairs`);
+/** `z.record` silently drops the key `__proto__`. */
+const isPrototypeSet = (value: unknown) => isObject(value) && Object.hasOwn(value, '__proto__');
+const metadata = z
+  .unknown()
+  .refine((value) => !isPrototypeSet(value), '__proto__ is not allowed as a name')
+  .pipe(pairs)
+  .meta({
+    description: `At most ${pairsMax} pairs; a name has 1 to 64 characters, a value at most 512.`,
+    documentedAs: z.record(metadataKey, z.string().max(512)).meta({ maxProperties: pairsMax }),
+  });
+
+const batchEndpoints = endpoints.filter(({ inBatches }) => inBatches).map(({ path }) => path);
+
+export const batchBody = named(
+  'NewBatch',
+  z.strictObject({
+    input_file_id: z.string().meta({ description: 'A file of the purpose `batch`.' }),
+    endpoint: z.enum(batchEndpoints),
+    completion_window: z.literal('24h'),
+    metadata: metadata.nullish(),
+    output_expires_after: z
+      .strictObject({ anchor: z.literal('created_at'), seconds: z.int().min(keptSecondsMin) })
+      .nullish()
+      .meta({ description: 'When its files are deleted, counted from their creation.' }),
+  }),
+);
+
+type Creation = RouteRequest<'account', '/v1/batches', undefined, typeof batchBody>;
+
+async function create(
+  { ctx, caller, body, planFile, now }: Creation,
+  { store, queue: { insertWithRoom, requestsToEnd } }: Pick<AppParts, 'store' | 'queue'>,
+  claim?: string,
+): Promise<Batch> {
+  const { plans, batch: limits } = planFile;
+  const file = await findFile(store, { id: body.input_file_id, access: fileAccessOf(caller) });
+  if (file === undefined) throw refuseInput('there is no such file');
+  if (file.purpose !== 'batch') throw refuseInput('expected a file of the purpose "batch"');
+  const outputSecondsMax = limits.filesKeptDays * daySeconds;
+  if ((body.output_expires_after?.seconds ?? 0) > outputSecondsMax) {
+    const message = `expected ${keptSecondsMin} to ${outputSecondsMax} seconds`;
+    throw validationError([{ path: 'output_expires_after.seconds', message }]);
+  }
+  const errorFormat = ctx.state.errorFormat === undefined ? 'flat' : 'nested';
+  const batch = newBatch({ caller, file, body, errorFormat, now, windowS: limits.windowS });
+  const tokensMax = plans[caller.plan]?.batchTokensWaiting;
+  await insertWithRoom({ batch, lines: file.lines, limits: { ...limits, tokensMax }, claim });
+  if (batch.keyId === '' || !(await requestsToEnd.has(batch.keyId))) return batch;
+  // The key was revoked with its requests, which may have listed its batches before this one was inserted.
+  await cancelOne(store, batch.id, batch.createdAt);
+  return (await store.batches.findBatch(batch.id)) ?? batch;
+}
+
+type NewBatch = {
+  caller: Caller;
+  file: StoredFile;
+  body: z.infer<typeof batchBody>;
+  errorFormat: Batch['errorFormat'];
+  /** Redis's time, in milliseconds. */
+  now: number;
+  windowS: number;
+};
+
+function newBatch({ caller: { account, keyId = '' }, file, body, errorFormat, now, windowS }: NewBatch): Batch {
+  const outputSeconds = body.output_expires_after?.seconds;
+  return {
+    id: `batch_${ulid(now)}`,
+    account,
+    keyId,
+    endpoint: body.endpoint,
+    completionWindow: body.completion_window,
+    inputFile: file.id,
+    inputFilename: file.filename,
+    metadata: body.metadata ?? null,
+    errorFormat,
+    ...(outputSeconds !== undefined && { outputSeconds }),
+    state: 'validating',
+    open: true,
+    tokens: file.tokens,
+    counts: { total: 0, completed: 0, failed: 0 },
+    position: { line: 1, byte: 0 },
+    errors: [],
+    createdAt: new Date(now),
+    expiresAt: new Date(now + windowS * 1000),
+    version: 1,
+  };
+}
+
+function refuseInput(message: string): ApiError {
+  return validationError([{ path: 'input_file_id', message }]);
+}
+
+export const batchRoutes: readonly Route[] = [
+  /**
+   * Submits a file (contract.md#f1-routes). Workers validate and run its lines. If the caller may read no such file, the
+   * field that names it is invalid. With an idempotency key that was used before, it returns the batch as it is now
+   * (contract.md#h1-idempotency-keys).
+   */
+  route({
+    id: 'createBatch',
+    method: 'POST',
+    path: '/v1/batches',
+    access: 'account',
+    tag: 'Batches',
+    summary: 'Create a batch',
+    description:
+      'Its lines run within 24 hours, next to direct requests. They are all for its `endpoint`. Errors in the file are found while the batch is `validating`. `PAYLOAD_TOO_LARGE` if the account has no room for its results, `CONFLICT` if it has too many files.',
+    body: {
+      schema: batchBody,
+      example: {
+        input_file_id: exampleBatch.input_file_id,
+        endpoint: '/v1/chat/completions',
+        completion_window: '24h',
+      },
+    },
+    answers: {
+      description: 'The batch.',
+      schema: batchSchema,
+      headers: ['idempotent-replayed'],
+      example: {
+        ...exampleBatch,
+        model: null,
+        status: 'validating',
+        in_progress_at: null,
+        request_counts: { total: 0, completed: 0, failed: 0 },
+      },
+    },
+    refusals: ['CONFLICT', 'IDEMPOTENCY_MISMATCH'],
+    limits: ['batch_limit'],
+    repeatable: true,
+    usesAccount: true,
+    inTurns: true,
+    async handle(request, parts) {
+      const { ctx, caller, body } = request;
+      const { store } = parts;
+      const idempotencyKey = idempotencyKeyOf(ctx.req);
+      const { account } = caller;
+      const refusal = refuseOutsideKey(caller.keyScope, { endpoint: body.endpoint });
+      if (refusal !== undefined) throw refusal;
+      if (idempotencyKey === undefined) return presentBatch(await create(request, parts));
+      const claim = batchClaim({ account, idempotencyKey });
+      const earlier = await store.batches.findClaimedBatch(claim);
+      const created = earlier === undefined ? await create(request, parts, claim) : undefined;
+      // Of concurrent requests with the same key, one has created the batch.
+      const batch = earlier ?? (await store.batches.findClaimedBatch(claim));
+      if (batch === undefined) throw new Error('a batch is missing after it was created');
+      if (!isAskedFor(batch, body) || !mayRead(fileAccessOf(caller), batch)) throw repeatRefused('mismatch');
+      if (batch.id !== created?.id) ctx.set('idempotent-replayed', 'true');
+      return presentBatch(batch);
+    },
+  }),
+  /** The batches that the caller may read, newest first. `after` can be any id, because ids sort by time. */
+  route({
+    id: 'listBatches',
+    method: 'GET',
+    path: '/v1/batches',
+    access: 'account',
+    tag: 'Batches',
+    summary: "List the account's batches",
+    description: 'Newest first.',
+    query: batchesQuery,
+    answers: {
+      description: 'A page of batches.',
+      schema: batchListSchema,
+      example: exampleList(exampleBatch),
+    },
+    inTurns: true,
+    async handle({ caller, query: { limit, after } }, { store }) {
+      const { account, readsOf } = fileAccessOf(caller);
+      const page = { limit: limit + 1, after, order: 'desc', keyIds: readsOf } as const;
+      const found = await store.batches.listBatches(account, page);
+      return presentList({ found, limit, present: presentBatch });
+    },
+  }),
+  route({
+    id: 'retrieveBatch',
+    method: 'GET',
+    path: '/v1/batches/:batch',
+    access: 'account',
+    tag: 'Batches',
+    summary: 'Retrieve a batch',
+    answers: { description: 'The batch.', schema: batchSchema, example: exampleBatch },
+    refusals: ['NOT_FOUND'],
+    params,
+    inTurns: true,
+    async handle({ caller, params }, { store }) {
+      return presentBatch(requireReadable(await store.batches.findBatch(params.batch), fileAccessOf(caller)));
+    },
+  }),
+  /** Changes nothing if the batch is being cancelled; `CONFLICT` if it has ended in any way. */
+  route({
+    id: 'cancelBatch',
+    method: 'POST',
+    path: '/v1/batches/:batch/cancel',
+    access: 'account',
+    tag: 'Batches',
+    summary: 'Cancel a batch',
+    description: 'A repeated call changes nothing; `CONFLICT` after the batch has ended.',
+    answers: {
+      description: 'The batch, usually `cancelling`.',
+      schema: batchSchema,
+      example: { ...exampleBatch, status: 'cancelling', cancelling_at: 1_767_225_700 },
+    },
+    refusals: ['NOT_FOUND', 'CONFLICT'],
+    params,
+    inTurns: true,
+    async handle({ caller, params, at }, { store }) {
+      const access = fileAccessOf(caller);
+      const cancelled = await store.batches.changeBatch(params.batch, (found) => {
+        const batch = requireReadable(found, access);
+        requireChangeable(access, batch);
+        return cancelling(batch, at);
+      });
+      return presentBatch(cancelled);
+    },
+  }),
+];

@@ -1,57 +1,27 @@
 import { z } from 'zod';
+import type { Caller } from '../../shared/caller.ts';
 import { validationError } from '../../shared/errors.ts';
-import type { Model } from '../../shared/plan-file/plan-file.ts';
+import type { PlanFile, Model as PlannedModel } from '../../shared/plan-file/plan-file.ts';
 import { mayUseModel } from '../../shared/store/accounts/key.ts';
-import { limitParameter, parseQuery } from '../api/list-query.ts';
-import { modelNotFound, noSuchModel } from '../api/no-such-model.ts';
-import { modelsOf } from '../api/plan-models.ts';
-import { model, modelList } from '../api/response-schemas.ts';
+import { limitParameter, parseQuery } from '../api/lists.ts';
+import { count } from '../api/response-fields.ts';
+import { named, type Route, route } from '../api/route.ts';
 import { isAnthropic } from '../middleware/choose-error-format.ts';
-import { type AppContext, pathParameter, stateOf } from '../request-state.ts';
-
-/**
- * `GET /v1/models`: the models of the caller's plan that its key may use, in OpenAI's format plus `tier` and `endpoints`; in Anthropic's if
- * the client sends `anthropic-version` (contract.md#d15-other-clients).
- */
-export async function listModels(ctx: AppContext): Promise<void> {
-  const models = included(ctx);
-  ctx.vary('anthropic-version');
-  ctx.body = isAnthropic(ctx) ? anthropicPage(models, ctx.querystring) : { object: 'list', data: models.map(present) };
-}
-
-/**
- * `GET /v1/models/{model}`: one model of the caller's plan. An alias is answered under its own name. 404 for any other, whether it exists
- * or not (contract.md#d2-models).
- */
-export async function retrieveModel(ctx: AppContext): Promise<void> {
-  const planFile = stateOf(ctx, 'planFile');
-  const name = pathParameter(ctx, 'model');
-  const meant = planFile.aliases[name] ?? name;
-  const { plan, keyScope } = stateOf(ctx, 'caller');
-  const found = modelsOf(plan, planFile).find(([each]) => each === meant);
-  if (found === undefined || !mayUseModel(keyScope, meant, name)) {
-    throw modelNotFound(noSuchModel(name, plan, planFile));
-  }
-  const named: [string, Model] = [name, found[1]];
-  ctx.vary('anthropic-version');
-  ctx.body = isAnthropic(ctx) ? presentForAnthropic(named) : present(named);
-}
+import { modelNotFound, modelsOf, noSuchModel } from '../plan-file/plan-models.ts';
 
 /** The models of the plan that the key of the caller may use; by an alias if it may use them by that only. */
-function included(ctx: AppContext): [string, Model][] {
-  const planFile = stateOf(ctx, 'planFile');
-  const { plan, keyScope } = stateOf(ctx, 'caller');
+function included({ plan, keyScope }: Caller, planFile: PlanFile): [string, PlannedModel][] {
   const aliases = Object.entries(planFile.aliases);
   return modelsOf(plan, planFile).flatMap(([name, model]) => {
     if (mayUseModel(keyScope, name)) return [[name, model]];
     const usable = aliases.filter(([alias, meant]) => meant === name && mayUseModel(keyScope, alias));
-    return usable.map(([alias]): [string, Model] => [alias, model]);
+    return usable.map(([alias]): [string, PlannedModel] => [alias, model]);
   });
 }
 
 /** OpenAI's format requires `created` and `owned_by`. They have no meaning here: the plan file does not have the age of a model. */
-function present([id, { tier, endpoints }]: [string, Model]) {
-  return { id, object: 'model', created: 0, owned_by: 'service', tier, endpoints };
+function present([id, { tier, endpoints }]: [string, PlannedModel]) {
+  return { id, object: 'model' as const, created: 0, owned_by: 'service', tier, endpoints: [...endpoints] };
 }
 
 /** What Anthropic's lists take; other parameters, such as `beta`, have no effect. */
@@ -61,7 +31,7 @@ export const anthropicListQuery = z.object({
   before_id: z.string().optional().meta({ description: 'The list ends before this model.' }),
 });
 
-function anthropicPage(models: readonly [string, Model][], querystring: string): object {
+function anthropicPage(models: readonly [string, PlannedModel][], querystring: string) {
   const { limit, after_id: after, before_id: before } = parseQuery(anthropicListQuery, querystring);
   const indexOf = (parameter: string, id: string) => {
     const index = models.findIndex(([name]) => name === id);
@@ -82,22 +52,33 @@ function anthropicPage(models: readonly [string, Model][], querystring: string):
 }
 
 /** The plan file does not say what is null here, nor the age of a model, for which Anthropic's description has the epoch. */
-function presentForAnthropic([id, { outputTokensMax }]: [string, Model]) {
+function presentForAnthropic([id, { outputTokensMax }]: [string, PlannedModel]) {
   return {
     id,
-    type: 'model',
+    type: 'model' as const,
     display_name: id,
     created_at: '1970-01-01T00:00:00Z',
     max_tokens: outputTokensMax ?? null,
     max_input_tokens: null,
     capabilities: null,
-    lifecycle: 'active',
+    lifecycle: 'active' as const,
     line: null,
     deprecated_at: null,
     retires_at: null,
   };
 }
 
+const model = z.strictObject({
+  id: z.string(),
+  object: z.literal('model'),
+  created: count,
+  owned_by: z.string(),
+  tier: z.string(),
+  endpoints: z
+    .array(z.string())
+    .meta({ description: 'The endpoints that the model offers, as the plan file names them.' }),
+});
+const modelList = z.strictObject({ object: z.literal('list'), data: z.array(model) });
 const unknown = z.null();
 const anthropicModel = z.strictObject({
   id: z.string(),
@@ -119,5 +100,74 @@ const anthropicModelList = z.strictObject({
   has_more: z.boolean(),
 });
 /** In OpenAI's format or, with `anthropic-version`, in Anthropic's. */
-export const anyModel = z.union([model, anthropicModel]);
-export const anyModelList = z.union([modelList, anthropicModelList]);
+export const anyModelSchema = named('Model', z.union([model, anthropicModel]));
+export const anyModelListSchema = named('ModelList', z.union([modelList, anthropicModelList]));
+export type Model = z.infer<typeof model>;
+const exampleModel = {
+  id: 'small-chat',
+  object: 'model',
+  created: 0,
+  owned_by: 'service',
+  tier: 'standard',
+  endpoints: ['chat'],
+};
+const inAnthropicsFormat =
+  "In OpenAI's format. With the header `anthropic-version`, answers and errors are in Anthropic's.";
+
+export const modelRoutes: readonly Route[] = [
+  /**
+   * The models of the caller's plan that its key may use, in OpenAI's format plus `tier` and `endpoints`; in Anthropic's if
+   * the client sends `anthropic-version` (contract.md#d15-other-clients).
+   */
+  route({
+    id: 'listModels',
+    method: 'GET',
+    path: '/v1/models',
+    access: 'either',
+    tag: 'Inference',
+    summary: 'List the models of the plan',
+    description: `${inAnthropicsFormat} Then it takes these parameters, and otherwise none.`,
+    query: anthropicListQuery,
+    answers: {
+      description: 'The models.',
+      schema: anyModelListSchema,
+      example: { object: 'list', data: [exampleModel] },
+    },
+    anyOrigin: true,
+    async handle({ ctx, caller, planFile }) {
+      const models = included(caller, planFile);
+      ctx.vary('anthropic-version');
+      return isAnthropic(ctx)
+        ? anthropicPage(models, ctx.querystring)
+        : { object: 'list' as const, data: models.map(present) };
+    },
+  }),
+  /**
+   * One model of the caller's plan. An alias is answered under its own name. 404 for any other, whether it exists
+   * or not (contract.md#d2-models).
+   */
+  route({
+    id: 'retrieveModel',
+    method: 'GET',
+    path: '/v1/models/*model',
+    access: 'either',
+    tag: 'Inference',
+    summary: 'Retrieve a model of the plan',
+    description: inAnthropicsFormat,
+    answers: { description: 'The model.', schema: anyModelSchema, example: exampleModel },
+    refusals: ['NOT_FOUND'],
+    params: { model: { description: 'The name of a model. It can contain slashes.', example: 'small-chat' } },
+    anyOrigin: true,
+    async handle({ ctx, planFile, caller, params: { model: name } }) {
+      const meant = planFile.aliases[name] ?? name;
+      const { plan, keyScope } = caller;
+      const found = modelsOf(plan, planFile).find(([each]) => each === meant);
+      if (found === undefined || !mayUseModel(keyScope, meant, name)) {
+        throw modelNotFound(noSuchModel(name, plan, planFile));
+      }
+      const shown: [string, PlannedModel] = [name, found[1]];
+      ctx.vary('anthropic-version');
+      return isAnthropic(ctx) ? presentForAnthropic(shown) : present(shown);
+    },
+  }),
+];

@@ -1,18 +1,8 @@
+import { z } from 'zod';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
-import { modelsOf } from '../api/plan-models.ts';
-import type { PlanLimits } from '../api/response-schemas.ts';
-import { type AppContext, stateOf } from '../request-state.ts';
-
-/** `GET /billing/plan`: the limits of the caller's plan, and its models. */
-export async function retrievePlan(ctx: AppContext): Promise<void> {
-  ctx.body = present(stateOf(ctx, 'caller').plan, stateOf(ctx, 'planFile'));
-}
-
-/** `GET /admin/plans`: every plan of the plan file, in its order. */
-export async function listPlans(ctx: AppContext): Promise<void> {
-  const planFile = stateOf(ctx, 'planFile');
-  ctx.body = { object: 'list', data: Object.keys(planFile.plans).map((plan) => present(plan, planFile)) };
-}
+import { limit } from '../api/response-fields.ts';
+import { named, type Route, route } from '../api/route.ts';
+import { modelsOf } from '../plan-file/plan-models.ts';
 
 /** A plan that was removed from the plan file has no limits and no models, as for requests. */
 function present(plan: string, planFile: PlanFile): PlanLimits {
@@ -31,3 +21,71 @@ function present(plan: string, planFile: PlanFile): PlanLimits {
     models: modelsOf(plan, planFile).map(([name]) => name),
   };
 }
+export const planLimitsSchema = named(
+  'Plan',
+  z.strictObject({
+    plan: z.string(),
+    requestsPerMinute: limit,
+    tokensPerMinute: limit,
+    tokensPerMonth: limit,
+    overage: z.enum(['self-service', 'operator']).meta({ description: 'Who turns overage on and off.' }),
+    overageTokensPerMonth: limit,
+    requestsPerDay: limit,
+    requestsAtOnce: limit,
+    batchRequestsAtOnce: limit,
+    batchTokensWaiting: limit,
+    models: z.array(z.string()),
+  }),
+);
+export const planListSchema = named(
+  'PlanList',
+  z.strictObject({ object: z.literal('list'), data: z.array(planLimitsSchema) }),
+);
+export type PlanLimits = z.infer<typeof planLimitsSchema>;
+export const examplePlan = {
+  plan: 'free',
+  requestsPerMinute: 20,
+  tokensPerMinute: 60000,
+  tokensPerMonth: 1000000,
+  overage: 'self-service',
+  overageTokensPerMonth: null,
+  requestsPerDay: null,
+  requestsAtOnce: 4,
+  batchRequestsAtOnce: 8,
+  batchTokensWaiting: 2000000,
+  models: ['small-chat'],
+};
+
+export const planRoutes: readonly Route[] = [
+  /** The limits of the caller's plan, and its models. */
+  route({
+    id: 'retrievePlan',
+    method: 'GET',
+    path: '/billing/plan',
+    access: 'either',
+    tag: 'Billing',
+    summary: 'Retrieve the plan of the caller',
+    description: 'Its limits and models; a limit of null is no limit.',
+    answers: { description: 'The plan.', schema: planLimitsSchema, example: examplePlan },
+    async handle({ planFile, caller }) {
+      return present(caller.plan, planFile);
+    },
+  }),
+  /** Every plan of the plan file, in its order. */
+  route({
+    id: 'listPlans',
+    method: 'GET',
+    path: '/admin/plans',
+    access: 'operator',
+    tag: 'Operators',
+    summary: 'List the plans',
+    answers: {
+      description: 'All plans with their limits and models.',
+      schema: planListSchema,
+      example: { object: 'list', data: [examplePlan] },
+    },
+    async handle({ planFile }) {
+      return { object: 'list' as const, data: Object.keys(planFile.plans).map((plan) => present(plan, planFile)) };
+    },
+  }),
+];

@@ -1,11 +1,14 @@
 import { z } from 'zod';
 import { validationError } from '../../shared/errors.ts';
 import type { DayRange } from '../../shared/store/usage/usage-store.ts';
-import { limitParameter } from '../api/list-query.ts';
-import { type GroupName, groupNames } from './usage-schemas.ts';
+import { limitParameter } from '../api/lists.ts';
 
 export const reportFormats = ['json', 'csv'] as const;
 type Format = (typeof reportFormats)[number];
+
+/** In the order in which reports have them. */
+export const groupNames = ['account', 'day', 'model', 'key', 'endpoint'] as const;
+export type GroupName = (typeof groupNames)[number];
 
 /** What a report is asked for. */
 export type ReportQuery = { range: DayRange; groups: readonly GroupName[]; format: Format };

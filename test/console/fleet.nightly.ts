@@ -1,5 +1,5 @@
 import test from 'ava';
-import type { FleetView } from '../../ingress/routes/operators/fleet.ts';
+import type { FleetView } from '../../ingress/routes/fleet.ts';
 import { linesOf, openBatchClient } from '../support/batch-client.ts';
 import { openBrowserTests } from '../support/browser/browser-tests.ts';
 import { chat } from '../support/chat.ts';

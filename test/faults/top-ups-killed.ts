@@ -1,7 +1,7 @@
 import type { ExecutionContext, TestFn } from 'ava';
 import { Redis } from 'ioredis';
-import { auditRecordList } from '../../ingress/api/response-schemas.ts';
-import type { CreatedTopUpCode } from '../../ingress/routes/operators/top-up-code-schemas.ts';
+import { auditRecordListSchema } from '../../ingress/routes/audit.ts';
+import type { CreatedTopUpCode } from '../../ingress/routes/top-up-codes.ts';
 import { changesKey } from '../../shared/redis/keys.ts';
 import { type RunningIngress, type Stack, startStack } from '../stack/stack.ts';
 import { createKeyClient, type KeyClient } from '../support/key-client.ts';
@@ -161,7 +161,7 @@ async function assertRedeemed(
 async function topUpsIn(account: string): Promise<unknown[]> {
   const bearer = await keys.token('olga', true);
   const { body } = await keys.send('GET', `/admin/audit?account=user:${account}&limit=100`, { bearer });
-  return auditRecordList.parse(body).data.map(({ change }) => change.topUp);
+  return auditRecordListSchema.parse(body).data.map(({ change }) => change.topUp);
 }
 
 /** Several times the duration of a redemption. */

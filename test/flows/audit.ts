@@ -1,5 +1,5 @@
 import type { TestFn } from 'ava';
-import { type AuditRecord, auditRecordList } from '../../ingress/api/response-schemas.ts';
+import { type AuditRecord, auditRecordListSchema } from '../../ingress/routes/audit.ts';
 import { createSqliteHome } from '../shared/store/sqlite-home.ts';
 import { type RunningIngress, type Stack, startStack } from '../stack/stack.ts';
 import { createKeyClient, type KeyClient } from '../support/key-client.ts';
@@ -33,7 +33,7 @@ export function testAudit({ test, mongo }: Registrar): void {
   test.after.always(() => parts.disposeAsync());
 
   const list = async (query = '') =>
-    auditRecordList.parse(
+    auditRecordListSchema.parse(
       (await keys.send('GET', `/admin/audit${query}`, { bearer: await keys.token('olga', true) })).body,
     );
   const change = async (account: string, body: Body, address = '198.51.100.1') =>

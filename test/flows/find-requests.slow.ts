@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
 import type { z } from 'zod';
-import { requestList, request as requestSchema } from '../../ingress/requests/request-schemas.ts';
+import { requestListSchema, requestSchema } from '../../ingress/routes/present-request.ts';
 import { outboxMarksKey, partitionLockKey, partitionOf } from '../../shared/redis/keys.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { linesOf, openBatchClient } from '../support/batch-client.ts';
@@ -61,10 +62,10 @@ async function lookOnceEnded(t: ExecutionContext, bearer: string, id: string): P
   }
 }
 
-async function list(bearer: string, query = ''): Promise<z.infer<typeof requestList>> {
+async function list(bearer: string, query = ''): Promise<z.infer<typeof requestListSchema>> {
   const { status, body } = await keys.send('GET', `/v1/requests${query}`, { bearer });
   if (status !== 200) throw new Error(`${status}: ${JSON.stringify(body)}`);
-  return requestList.parse(body);
+  return requestListSchema.parse(body);
 }
 
 /** The account's only request, once it is in this state. */

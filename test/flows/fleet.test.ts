@@ -1,5 +1,5 @@
 import test from 'ava';
-import type { FleetView } from '../../ingress/routes/operators/fleet.ts';
+import type { FleetView } from '../../ingress/routes/fleet.ts';
 import { createKeyClient } from '../support/key-client.ts';
 import { openSharedStack } from '../support/shared-stack.ts';
 

@@ -1,5 +1,6 @@
 import test from 'ava';
-import { createOpenApiDocument } from '../../ingress/openapi/document.ts';
+import { createOpenApiDocument } from '../../ingress/api/openapi-document.ts';
+import { routes } from '../../ingress/routes.ts';
 import { documentedFetch } from '../support/documented/documented-fetch.ts';
 import { otherAddresses } from '../support/other-addresses.ts';
 import { openSharedStack } from '../support/shared-stack.ts';
@@ -20,7 +21,7 @@ test('the document is public, compressed, has the addresses of this service, and
   t.regex(headers.get('x-request-id') ?? '', /^req_/);
   t.true(Number(headers.get('content-length')) < 30_000, 'it is sent compressed');
   const addresses = { baseUrl: stack.baseUrl, docsUrl: otherAddresses.DOCS_URL, authUrl: stack.identity.issuer };
-  t.deepEqual(await response.json(), JSON.parse(JSON.stringify(createOpenApiDocument(addresses))));
+  t.deepEqual(await response.json(), JSON.parse(JSON.stringify(createOpenApiDocument(routes, addresses))));
 
   // As browsers revalidate; by default fetch requests the full document.
   const known = { 'if-none-match': headers.get('etag') ?? '', 'cache-control': 'max-age=0' };

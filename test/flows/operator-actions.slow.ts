@@ -1,5 +1,5 @@
 import test, { type ExecutionContext } from 'ava';
-import type { FleetView } from '../../ingress/routes/operators/fleet.ts';
+import type { FleetView } from '../../ingress/routes/fleet.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { linesOf, openBatchClient } from '../support/batch-client.ts';
 import { chat, streamEvents } from '../support/chat.ts';

@@ -1,7 +1,7 @@
 import type { ExecutionContext } from 'ava';
-import { documentedRoutes } from '../../ingress/openapi/routes.ts';
 import { openStore } from '../../shared/open-store.ts';
 import { startStack } from '../stack/stack.ts';
+import { documentedRoutes } from '../support/api-routes.ts';
 import {
   answerName,
   documentedAnswers,

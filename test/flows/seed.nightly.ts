@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import test from 'ava';
 import OpenAI from 'openai';
-import { usage } from '../../ingress/usage/usage-schemas.ts';
+import { usageSchema } from '../../ingress/usage/usage-report.ts';
 import { writeRunningStack } from '../stack/running-stack.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { createKeyClient } from '../support/key-client.ts';
@@ -30,7 +30,7 @@ async function accountOf(stack: Stack, name: string) {
   const months = [-2, -1, 0].map((by) => shiftMonth(thisMonth, by));
   const totalOf = async (month: string) => {
     const { body } = await keys.send('GET', `/billing/usage?month=${month}`, { bearer: token });
-    return usage.parse(body).total;
+    return usageSchema.parse(body).total;
   };
   const giveUpAt = Date.now() + 30_000;
   for (;;) {

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
-import { auditRecordList } from '../../ingress/api/response-schemas.ts';
 import { hashTopUpCode, makeTopUpCode } from '../../ingress/callers/top-up-code-text.ts';
+import { auditRecordListSchema } from '../../ingress/routes/audit.ts';
 import { openStore } from '../../shared/open-store.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { claimCode } from '../../shared/store/top-up-codes/top-up-code.ts';
@@ -58,7 +58,7 @@ async function assertStatuses(account: string, key: string, status: number): Pro
 async function trailOf(account: string) {
   const bearer = await keys[0].token('olga', true);
   const { body } = await keys[0].send('GET', `/admin/audit?account=user:${account}`, { bearer });
-  return auditRecordList.parse(body).data;
+  return auditRecordListSchema.parse(body).data;
 }
 
 async function codeOf(tokens: number, more: { expires_at?: number; note?: string } = {}) {

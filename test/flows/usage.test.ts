@@ -3,8 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import OpenAI from 'openai';
 import type { z } from 'zod';
-import { accountList, planLimits, planList } from '../../ingress/api/response-schemas.ts';
-import { usage, usageReport } from '../../ingress/usage/usage-schemas.ts';
+import { accountListSchema } from '../../ingress/routes/accounts.ts';
+import { planLimitsSchema, planListSchema } from '../../ingress/routes/plans.ts';
+import { usageReportSchema, usageSchema } from '../../ingress/usage/usage-report.ts';
 import { noCounts } from '../../shared/store/usage/usage-sums.ts';
 import { countTokens } from '../../workers/answers/count-tokens.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
@@ -14,7 +15,7 @@ import { createKeyClient, type KeyClient } from '../support/key-client.ts';
 import { createPlanEditor } from '../support/plan-file-editor.ts';
 import { readCsv } from '../support/report-side.ts';
 
-type Usage = z.infer<typeof usage>;
+type Usage = z.infer<typeof usageSchema>;
 type Counts = Usage['total'];
 
 /** On one backend each, so that a test knows which backend it calls. */
@@ -46,7 +47,7 @@ const thisMonth = () => new Date().toISOString().slice(0, 7);
 async function usageOf(bearer: string, path = '/billing/usage'): Promise<Usage> {
   const { status, body } = await keys.send('GET', path, { bearer });
   if (status !== 200) throw new Error(`${path} was refused: ${status} ${JSON.stringify(body)}`);
-  return usage.parse(body);
+  return usageSchema.parse(body);
 }
 
 /** Waits until this number of requests is drained into the store. The test's own timeout ends the wait. */
@@ -186,7 +187,7 @@ test('a report has the cost of requests by the prices of the model, also if it w
     const url = `${stack.ingresses[0]?.url}${path}?${query}`;
     return documentedFetch(url, { headers: { authorization: `Bearer ${bearer}` } });
   };
-  const report = usageReport.parse(await (await ask('group_by=model')).json());
+  const report = usageReportSchema.parse(await (await ask('group_by=model')).json());
   const promptTokens = tokens.promptTokens + prompt_tokens;
   const completionTokens = tokens.completionTokens + completion_tokens;
   // 0.25 and 2 for a million tokens.
@@ -207,7 +208,7 @@ test('a report has the cost of requests by the prices of the model, also if it w
     ],
   );
   const operator = await keys.token('olga', true);
-  const all = usageReport.parse(await (await ask('order=charged&limit=1000', operator, '/admin/usage')).json());
+  const all = usageReportSchema.parse(await (await ask('order=charged&limit=1000', operator, '/admin/usage')).json());
   t.like(
     all.data.find(({ account }) => account === 'user:ian'),
     { requests: 4, cost },
@@ -221,7 +222,7 @@ test('prices that are added to the plan file hold from the next report, also for
   const report = async () => {
     const { status, body } = await keys.send('GET', '/billing/usage?group_by=endpoint', { bearer: key });
     t.is(status, 200);
-    return usageReport.parse(body).total;
+    return usageReportSchema.parse(body).total;
   };
   const { cost, unpricedTokens, promptTokens, completionTokens } = await report();
   t.deepEqual([cost, unpricedTokens], ['0', promptTokens + completionTokens]);
@@ -275,7 +276,8 @@ test('charges beyond the allowance are counted as overage', async (t) => {
 
 test('a plan is the caller’s current one, with the same limits and models that operators see in the list of plans', async (t) => {
   const key = await keys.newKey('ed');
-  const planOf = async (bearer: string) => planLimits.parse((await keys.send('GET', '/billing/plan', { bearer })).body);
+  const planOf = async (bearer: string) =>
+    planLimitsSchema.parse((await keys.send('GET', '/billing/plan', { bearer })).body);
   const free = await planOf(key);
   t.like(free, { plan: 'free', requestsPerMinute: 600, requestsPerDay: null });
   t.deepEqual(free.models, ['small-chat', 'medium-chat', ...Object.keys(models)]);
@@ -301,7 +303,7 @@ test('a plan is the caller’s current one, with the same limits and models that
     generous.models,
   );
   const { body } = await keys.send('GET', '/admin/plans', { bearer: await keys.token('olga', true) });
-  const all = planList.parse(body).data;
+  const all = planListSchema.parse(body).data;
   t.deepEqual(
     all.map(({ plan }) => plan),
     ['free', 'pro', 'guest-device', 'generous'],
@@ -315,7 +317,7 @@ test('operators page through all accounts, each once, and find one in its curren
   await keys.change('user:pager-2', { plan: 'pro', suspended: true });
   const operator = await keys.token('olga', true);
   const list = async (query: string) =>
-    accountList.parse((await keys.send('GET', `/admin/accounts?${query}`, { bearer: operator })).body);
+    accountListSchema.parse((await keys.send('GET', `/admin/accounts?${query}`, { bearer: operator })).body);
   const found: string[] = [];
   for (let after = ''; ; ) {
     const page = await list(`prefix=user:pager-&limit=2${after}`);

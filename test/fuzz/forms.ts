@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { uploadFile } from '../../ingress/routes/file-uploads.ts';
+import { createUploadFile } from '../../ingress/files/upload-file.ts';
 import type { StoredFile } from '../../shared/batches/batch.ts';
 import { emptyRoom } from '../../shared/batches/batch-room.ts';
 import type { Store } from '../../shared/store/store.ts';
@@ -79,16 +79,11 @@ const dispositions = ['VALIDATION_ERROR', 'PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDI
 
 async function uploaded(type: string, body: readonly Uint8Array[]): Promise<{ code: string; outcome: string }> {
   const { store, kept } = memoryStore();
-  const upload = uploadFile({ store, giveUp: new AbortController().signal, log: recordedLog().log });
+  const upload = createUploadFile({ store, giveUp: new AbortController().signal, log: recordedLog().log });
   const caller = { account: 'user:alice', plan: 'free', suspended: false, version: 0, overageEnabled: false };
-  const ctx = fakeContext({ 'content-type': type }, body, {
-    planFile,
-    requestId: 'req_1',
-    caller,
-    now: 1_800_000_000_000,
-  });
+  const { req, res } = fakeContext({ 'content-type': type }, body, { planFile, requestId: 'req_1' });
   try {
-    await upload(ctx, async () => {});
+    await upload({ req, res }, { caller, now: 1_800_000_000_000, limits: planFile.batch });
   } catch (error) {
     const code = declaredError(error, dispositions);
     require(kept().length === 0, 'a rejected upload left something');

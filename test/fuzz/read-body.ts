@@ -1,4 +1,4 @@
-import { createBodyBudget } from '../../ingress/bodies/body-budget.ts';
+import { createBodyBudget } from '../../ingress/listener/body-budget.ts';
 import { readCalls } from '../../ingress/middleware/read-call.ts';
 import { readJsonBody } from '../../ingress/middleware/read-json-body.ts';
 import type { Call } from '../../shared/endpoints/read-call.ts';

@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { createOpenApiDocument } from '../../ingress/openapi/document.ts';
+import { createOpenApiDocument } from '../../ingress/api/openapi-document.ts';
+import { routes } from '../../ingress/routes.ts';
 
 const version = z.object({ version: z.string() });
 const lockSchema = z.object({ version: z.string(), packages: z.object({ '': version }) });
@@ -29,7 +30,7 @@ export function versionsOf(root: string): Map<string, string> {
     ['package.json', version.parse(JSON.parse(read('package.json'))).version],
     ['package-lock.json', lock.version],
     ['package-lock.json, its package', lock.packages[''].version],
-    ['the OpenAPI document', openApiSchema.parse(createOpenApiDocument(addresses)).info.version],
+    ['the OpenAPI document', openApiSchema.parse(createOpenApiDocument(routes, addresses)).info.version],
     ['the chart', chart.version],
     ['the image of the chart', chart.appVersion],
     [changelogPage, newestEntry(read(changelogPage)).version],

@@ -4,10 +4,10 @@ import Koa from 'koa';
 import { answerErrors } from '../../ingress/middleware/answer-errors.ts';
 import { cutSlowReaders } from '../../ingress/middleware/cut-slow-readers.ts';
 import { createQueueTurns } from '../../ingress/queue/queue-turns.ts';
+import { answerCall } from '../../ingress/replies/answer-call.ts';
 import type { JobLocation } from '../../ingress/replies/waiting-request.ts';
 import { createWaitingRequests } from '../../ingress/replies/waiting-requests.ts';
 import type { RequestState } from '../../ingress/request-state.ts';
-import { answerCall } from '../../ingress/routes/answer-call.ts';
 import { createAnswerBudget } from '../../shared/bytes/answer-budget.ts';
 import type { HeldClaim } from '../../shared/idempotency/claim.ts';
 import type { Reply, ReplyContent } from '../../shared/jobs/replies.ts';
@@ -124,8 +124,8 @@ export async function startChatRoute(
       if (!isTakenOver) place.leave();
     }
   });
-  app.use(
-    answerCall({
+  app.use((ctx) =>
+    answerCall(ctx, {
       queues,
       queueTurns: createQueueTurns(),
       waitingRequests,

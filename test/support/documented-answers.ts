@@ -1,5 +1,6 @@
-import { documentedRoutes } from '../../ingress/openapi/routes.ts';
+import { codesOf } from '../../ingress/api/route.ts';
 import { type ErrorCode, errorStatus } from '../../shared/errors.ts';
+import { documentedRoutes } from './api-routes.ts';
 import { undocumentedIn } from './documented/check-answer.ts';
 import type { RawAnswer } from './raw-http.ts';
 import { requestId } from './refusal.ts';
@@ -11,13 +12,23 @@ export const routes: readonly Route[] = Object.keys(documentedRoutes);
 /** Refusals with separate tests: an account that uploads too many files at once. */
 const shownElsewhere: Readonly<Record<Route, readonly ErrorCode[]>> = { 'POST /v1/files': ['rate_limit_exceeded'] };
 
+/** The same for every route: a head that comes too late or is too large. */
+const ofEveryRoute: readonly ErrorCode[] = ['REQUEST_TIMEOUT', 'HEADERS_TOO_LARGE'];
+
 /**
  * Every response of each route, by method and router path: `200`, or the status and code of a refusal. Cases with separate tests are
  * omitted: those that are the same for every route, and internal faults (503, 504).
  */
 export function documentedAnswers(route: Route): readonly string[] {
-  const { refusals } = documentedRoutes[route] ?? unknown(route);
-  const shownHere = refusals.filter((code) => errorStatus(code) < 500 && !shownElsewhere[route]?.includes(code));
+  const described = documentedRoutes[route] ?? unknown(route);
+  const hasOwnLimit = (described.limits ?? []).length > 0;
+  const shownHere = codesOf(described).filter(
+    (code) =>
+      errorStatus(code) < 500 &&
+      !ofEveryRoute.includes(code) &&
+      (code !== 'rate_limit_exceeded' || hasOwnLimit) &&
+      !shownElsewhere[route]?.includes(code),
+  );
   return ['200', ...shownHere.map((code) => `${errorStatus(code)} ${code}`)];
 }
 
@@ -27,8 +38,6 @@ function unknown(route: Route): never {
 
 /** The only response that is a file. Its one line is JSON in these tests. */
 const contentRoute = 'GET /v1/files/:file/content';
-/** Shows codes in full. */
-const codesRoute = 'POST /admin/top-up-codes';
 
 /** `200`, or the status and code of a refusal. */
 export function answerName({ status, body }: Pick<RawAnswer, 'status' | 'body'>): string {
@@ -113,6 +122,5 @@ function pathLike(pattern: string): string {
 function cachingOf(route: Route, status: number, message: unknown): string | undefined {
   if (route === 'GET /openapi.json' || route === 'GET /plan-file.schema.json')
     return status === 200 ? 'no-cache' : undefined;
-  const hasSecrets = / \/v1\/(keys?|webhooks)(\/|$)/.test(route) || route === contentRoute || route === codesRoute;
-  return hasSecrets && !beforeAnyRoute.test(String(message)) ? 'no-store' : undefined;
+  return documentedRoutes[route]?.noStore && !beforeAnyRoute.test(String(message)) ? 'no-store' : undefined;
 }

@@ -1,16 +1,14 @@
 import Router from '@koa/router';
 import Koa from 'koa';
+import { createInsertWithRoom } from '../../ingress/files/insert-with-room.ts';
+import { createUploadFile } from '../../ingress/files/upload-file.ts';
 import { answerErrors } from '../../ingress/middleware/answer-errors.ts';
 import { refuseWithoutFiles } from '../../ingress/middleware/authentication/refuse-without-files.ts';
 import type { RequestState } from '../../ingress/request-state.ts';
-import { cancelBatch, listBatches, retrieveBatch } from '../../ingress/routes/batches.ts';
-import { createBatch } from '../../ingress/routes/create-batch.ts';
-import { retrieveFileContent } from '../../ingress/routes/file-content.ts';
-import { uploadFile } from '../../ingress/routes/file-uploads.ts';
-import { deleteFile, listFiles, retrieveFile } from '../../ingress/routes/files.ts';
 import type { Caller } from '../../shared/caller.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Store } from '../../shared/store/store.ts';
+import { stageOf } from './api-routes.ts';
 import { parsedPlan } from './parsed-plan.ts';
 import { recordedLog } from './recorded-log.ts';
 import { serveApp } from './serve-app.ts';
@@ -35,17 +33,22 @@ export async function serveFileRoutes({
   const { log } = recordedLog();
   const { planFile } = parsedPlan();
   const callers = new Map<string, Caller>();
-  const deps = { store, log, requestsToEnd };
+  const parts = {
+    store,
+    log,
+    http: { uploadFile: createUploadFile({ store, giveUp: new AbortController().signal, log }) },
+    queue: { requestsToEnd, insertWithRoom: createInsertWithRoom({ store: store.batches }) },
+  };
   const router = new Router<RequestState>();
-  router.post('/v1/files', refuseWithoutFiles, uploadFile({ ...deps, giveUp: new AbortController().signal }));
-  router.get('/v1/files', refuseWithoutFiles, listFiles(deps));
-  router.get('/v1/files/:file', refuseWithoutFiles, retrieveFile(deps));
-  router.get('/v1/files/:file/content', refuseWithoutFiles, retrieveFileContent(deps));
-  router.delete('/v1/files/:file', refuseWithoutFiles, deleteFile(deps));
-  router.post('/v1/batches', refuseWithoutFiles, createBatch(deps));
-  router.get('/v1/batches', refuseWithoutFiles, listBatches(deps));
-  router.get('/v1/batches/:batch', refuseWithoutFiles, retrieveBatch(deps));
-  router.post('/v1/batches/:batch/cancel', refuseWithoutFiles, cancelBatch(deps));
+  router.post('/v1/files', refuseWithoutFiles, stageOf('uploadFile', parts));
+  router.get('/v1/files', refuseWithoutFiles, stageOf('listFiles', parts));
+  router.get('/v1/files/:file', refuseWithoutFiles, stageOf('retrieveFile', parts));
+  router.get('/v1/files/:file/content', refuseWithoutFiles, stageOf('retrieveFileContent', parts));
+  router.delete('/v1/files/:file', refuseWithoutFiles, stageOf('deleteFile', parts));
+  router.post('/v1/batches', refuseWithoutFiles, stageOf('createBatch', parts));
+  router.get('/v1/batches', refuseWithoutFiles, stageOf('listBatches', parts));
+  router.get('/v1/batches/:batch', refuseWithoutFiles, stageOf('retrieveBatch', parts));
+  router.post('/v1/batches/:batch/cancel', refuseWithoutFiles, stageOf('cancelBatch', parts));
 
   const app = new Koa<RequestState>();
   app.use(answerErrors({ log, docsUrl: '' }));

@@ -1,5 +1,5 @@
 import { parse } from 'csv-parse/sync';
-import type { GroupName } from '../../ingress/usage/usage-schemas.ts';
+import type { GroupName } from '../../ingress/usage/usage-query.ts';
 import type { Prices } from '../../shared/plan-file/plan-file.ts';
 import { countsOf, type UsageDetail } from '../../shared/store/usage/usage-details.ts';
 import type { UsageRecord } from '../../shared/store/usage/usage-record.ts';

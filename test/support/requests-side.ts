@@ -1,4 +1,4 @@
-import { createRequestLookUp } from '../../ingress/requests/request-look-up.ts';
+import { createRequestLookUp } from '../../ingress/requests/find-requests.ts';
 import type { UsageReport } from '../../shared/jobs/usage-outbox.ts';
 import type { Lane } from '../../shared/lane.ts';
 import { createSettle } from '../../shared/limits/settle.ts';

@@ -1,8 +1,8 @@
 import {
   type CreatedTopUpCode,
-  createdTopUpCodes,
-  topUpCodeList,
-} from '../../ingress/routes/operators/top-up-code-schemas.ts';
+  createdTopUpCodesSchema,
+  topUpCodeListSchema,
+} from '../../ingress/routes/top-up-codes.ts';
 import type { Answer, KeyClient } from './key-client.ts';
 
 /** The routes for overage and top-up codes, with the tokens of their callers. */
@@ -16,9 +16,10 @@ export function createTopUpClient(keys: KeyClient) {
       expires_at?: number;
       note?: string;
     }): Promise<CreatedTopUpCode[]> {
-      return createdTopUpCodes.parse((await asOperator('POST', '/admin/top-up-codes', wanted)).body).data;
+      return createdTopUpCodesSchema.parse((await asOperator('POST', '/admin/top-up-codes', wanted)).body).data;
     },
-    list: async (query = '') => topUpCodeList.parse((await asOperator('GET', `/admin/top-up-codes${query}`)).body).data,
+    list: async (query = '') =>
+      topUpCodeListSchema.parse((await asOperator('GET', `/admin/top-up-codes${query}`)).body).data,
     revoke: (id: string) => asOperator('DELETE', `/admin/top-up-codes/${id}`),
     redeem: (account: string, code: string) => keys.signedIn(account, 'POST', '/billing/top-ups', { code }),
     setOverage: (account: string, enabled: boolean) => keys.signedIn(account, 'PATCH', '/billing/overage', { enabled }),

@@ -5,7 +5,7 @@ import { type Redis, redisUnavailable } from '../../../shared/redis/connections.
 import { guestMintsKey } from '../../../shared/redis/keys.ts';
 import { loadLua, loadScript } from '../../../shared/redis/load-lua.ts';
 import { storedJson } from '../../../shared/stored-values.ts';
-import { networkOf } from './client-address.ts';
+import { networkOf } from '../../listener/client-address.ts';
 
 const script = loadLua(new URL('./limit-mints.lua', import.meta.url), {
   keys: '...networks',

@@ -1,7 +1,9 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
-import type { Account, OperatorBatch, ShownKey } from '../../api/response-schemas.ts';
-import type { OperatorRequest } from '../../requests/request-schemas.ts';
+import type { Account } from '../../routes/accounts.ts';
+import type { OperatorBatch } from '../../routes/present-batch.ts';
+import type { ShownKey } from '../../routes/present-key.ts';
+import type { OperatorRequest } from '../../routes/present-request.ts';
 import type { Api } from '../api/api.ts';
 import { usePolled } from '../page/use-loaded.ts';
 import { useNewest } from '../page/use-newest.ts';

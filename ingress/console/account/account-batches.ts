@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
-import type { OperatorBatch } from '../../api/response-schemas.ts';
+import type { OperatorBatch } from '../../routes/present-batch.ts';
 import { BatchProgress } from '../batches/batch-progress.ts';
 import { batchState, canBeCancelled } from '../batches/batch-words.ts';
 import { ShortId } from '../controls/short-id.ts';

@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
-import type { ShownKey } from '../../api/response-schemas.ts';
+import type { ShownKey } from '../../routes/present-key.ts';
 import { KeyTable } from '../keys/key-table.ts';
 import { Panel } from '../panels/panel.ts';
 import { RevokeKeyDialog } from './end-dialogs.ts';

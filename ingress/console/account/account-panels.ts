@@ -1,5 +1,6 @@
 import { h } from 'preact';
-import type { Account, LimitsInUse, Quota } from '../../api/response-schemas.ts';
+import type { Account } from '../../routes/accounts.ts';
+import type { LimitsInUse, Quota } from '../../routes/quota.ts';
 import type { Api } from '../api/api.ts';
 import { LoadedView } from '../page/loaded-view.ts';
 import { useLoaded, usePolled } from '../page/use-loaded.ts';

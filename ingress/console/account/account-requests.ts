@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
-import type { OperatorRequest } from '../../requests/request-schemas.ts';
+import type { OperatorRequest } from '../../routes/present-request.ts';
 import type { Api } from '../api/api.ts';
 import { LoadedView } from '../page/loaded-view.ts';
 import { foundLink } from '../page/route.ts';

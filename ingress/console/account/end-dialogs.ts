@@ -1,5 +1,6 @@
 import { h } from 'preact';
-import type { OperatorBatch, ShownKey } from '../../api/response-schemas.ts';
+import type { OperatorBatch } from '../../routes/present-batch.ts';
+import type { ShownKey } from '../../routes/present-key.ts';
 import { AskDialog } from './ask-dialog.ts';
 
 type Props = { account: string; run: (reason: string) => Promise<void>; close: () => void };

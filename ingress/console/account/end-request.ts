@@ -1,5 +1,5 @@
 import { h } from 'preact';
-import type { OperatorRequest } from '../../requests/request-schemas.ts';
+import type { OperatorRequest } from '../../routes/present-request.ts';
 import type { Api } from '../api/api.ts';
 import { EndRequestDialog } from './end-dialogs.ts';
 

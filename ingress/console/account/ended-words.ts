@@ -1,5 +1,5 @@
-import type { OperatorBatch } from '../../api/response-schemas.ts';
-import type { OperatorRequest } from '../../requests/request-schemas.ts';
+import type { OperatorBatch } from '../../routes/present-batch.ts';
+import type { OperatorRequest } from '../../routes/present-request.ts';
 import { isMoving } from '../batches/batch-words.ts';
 
 /** What an operator has just ended on the page of an account. */

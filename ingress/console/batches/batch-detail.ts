@@ -1,5 +1,5 @@
 import { type ComponentChildren, h } from 'preact';
-import type { Batch } from '../../api/response-schemas.ts';
+import type { Batch } from '../../routes/present-batch.ts';
 import { Table } from '../controls/table.ts';
 import { formatCount, formatMs, formatTime } from '../page/format.ts';
 import { endedAt } from './batch-words.ts';

@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
-import type { Batch } from '../../api/response-schemas.ts';
+import type { Batch } from '../../routes/present-batch.ts';
 import type { Api } from '../api/api.ts';
 import { DownloadButton } from '../controls/download-button.ts';
 import { ShortId } from '../controls/short-id.ts';

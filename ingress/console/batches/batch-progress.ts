@@ -1,5 +1,5 @@
 import { h } from 'preact';
-import type { Batch } from '../../api/response-schemas.ts';
+import type { Batch } from '../../routes/present-batch.ts';
 import { isUncounted, progressWords } from './batch-words.ts';
 
 type Props = { batch: Pick<Batch, 'status' | 'request_counts' | 'error_counts' | 'input_filename'> };

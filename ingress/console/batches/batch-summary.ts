@@ -1,5 +1,5 @@
 import { h } from 'preact';
-import type { Batch } from '../../api/response-schemas.ts';
+import type { Batch } from '../../routes/present-batch.ts';
 import { StateBadge } from '../controls/state-badge.ts';
 import { formatTime } from '../page/format.ts';
 import { batchLink } from '../page/route.ts';

@@ -1,4 +1,4 @@
-import type { Batch } from '../../api/response-schemas.ts';
+import type { Batch } from '../../routes/present-batch.ts';
 import type { Tone } from '../controls/state-badge.ts';
 import { formatCount } from '../page/format.ts';
 

@@ -1,5 +1,5 @@
 import { h } from 'preact';
-import type { Batch } from '../../api/response-schemas.ts';
+import type { Batch } from '../../routes/present-batch.ts';
 import type { Api } from '../api/api.ts';
 import { LoadedView } from '../page/loaded-view.ts';
 import { usePolled } from '../page/use-loaded.ts';

@@ -1,6 +1,7 @@
 import { h } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { Batch, File as StoredFile } from '../../api/response-schemas.ts';
+import type { File as StoredFile } from '../../routes/files.ts';
+import type { Batch } from '../../routes/present-batch.ts';
 import type { Api } from '../api/api.ts';
 import { ApiFailure } from '../api/api-failure.ts';
 import { Failure } from '../page/failure.ts';

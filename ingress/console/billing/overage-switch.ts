@@ -1,6 +1,7 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
-import type { PlanLimits, Quota } from '../../api/response-schemas.ts';
+import type { PlanLimits } from '../../routes/plans.ts';
+import type { Quota } from '../../routes/quota.ts';
 import type { Api } from '../api/api.ts';
 import { Failure } from '../page/failure.ts';
 import { formatCount } from '../page/format.ts';

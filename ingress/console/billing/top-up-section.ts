@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
-import type { Quota } from '../../api/response-schemas.ts';
+import type { Quota } from '../../routes/quota.ts';
 import type { Api } from '../api/api.ts';
 import { fieldErrorsOf } from '../api/field-errors.ts';
 import { TextField } from '../controls/field.ts';

@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
-import type { OperatorBatch } from '../../api/response-schemas.ts';
+import type { OperatorBatch } from '../../routes/present-batch.ts';
 import { CancelBatchDialog } from '../account/end-dialogs.ts';
 import type { Api } from '../api/api.ts';
 import { BatchDetail } from '../batches/batch-detail.ts';

@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
-import type { OperatorRequest } from '../../requests/request-schemas.ts';
+import type { OperatorRequest } from '../../routes/present-request.ts';
 import { AskToEnd, EndButton } from '../account/end-request.ts';
 import type { Api } from '../api/api.ts';
 import { CopyButton } from '../controls/copy-button.ts';

@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import type { FoundThing } from '../../routes/operators/find.ts';
+import type { FoundThing } from '../../routes/find.ts';
 import type { Api } from '../api/api.ts';
 import { AccountLink } from '../controls/account-link.ts';
 import { Table } from '../controls/table.ts';

@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
-import type { FleetView } from '../../routes/operators/fleet.ts';
+import type { FleetView } from '../../routes/fleet.ts';
 import { ReasonField } from '../account/reason-field.ts';
 import type { Api } from '../api/api.ts';
 import { ConfirmDialog } from '../controls/confirm-dialog.ts';

@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
-import type { FleetView } from '../../routes/operators/fleet.ts';
+import type { FleetView } from '../../routes/fleet.ts';
 import type { Api } from '../api/api.ts';
 import { StateBadge, type Tone } from '../controls/state-badge.ts';
 import { Table } from '../controls/table.ts';

@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import { useMemo } from 'preact/hooks';
-import type { FleetView } from '../../routes/operators/fleet.ts';
+import type { FleetView } from '../../routes/fleet.ts';
 import { Icon } from '../frame/icons.ts';
 import { findingsIn } from './fleet-findings.ts';
 

@@ -1,4 +1,4 @@
-import type { FleetView } from '../../routes/operators/fleet.ts';
+import type { FleetView } from '../../routes/fleet.ts';
 import { formatCount, formatMs } from '../page/format.ts';
 
 type Backend = FleetView['backends'][number];

@@ -1,5 +1,5 @@
 import { h } from 'preact';
-import type { FleetView } from '../../routes/operators/fleet.ts';
+import type { FleetView } from '../../routes/fleet.ts';
 import type { Api } from '../api/api.ts';
 import { LoadedView } from '../page/loaded-view.ts';
 import { useLoaded, usePolled } from '../page/use-loaded.ts';

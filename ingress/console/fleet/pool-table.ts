@@ -1,5 +1,5 @@
 import { h } from 'preact';
-import type { FleetView } from '../../routes/operators/fleet.ts';
+import type { FleetView } from '../../routes/fleet.ts';
 import { StateBadge } from '../controls/state-badge.ts';
 import { Table } from '../controls/table.ts';
 import { formatCount, formatMs } from '../page/format.ts';

@@ -1,5 +1,5 @@
 import { h } from 'preact';
-import type { FleetView } from '../../routes/operators/fleet.ts';
+import type { FleetView } from '../../routes/fleet.ts';
 import { ShortId } from '../controls/short-id.ts';
 import { type Column, Table } from '../controls/table.ts';
 import { formatCount, formatTime } from '../page/format.ts';

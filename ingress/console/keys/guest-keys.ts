@@ -1,7 +1,7 @@
 import { h } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { GuestKey } from '../../api/response-schemas.ts';
-import type { OwnKey } from '../../routes/keys/key-schemas.ts';
+import type { GuestKey } from '../../routes/guest-keys.ts';
+import type { OwnKey } from '../../routes/present-key.ts';
 import type { Api } from '../api/api.ts';
 import { fieldErrorsOf } from '../api/field-errors.ts';
 import { CopyButton } from '../controls/copy-button.ts';

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import type { CreatedKey } from '../../routes/keys/key-schemas.ts';
+import type { CreatedKey } from '../../routes/present-key.ts';
 
 /** A key in full, as the API has shown it once, with what it may use (null: all). */
 export type FullKey = Pick<CreatedKey, 'name' | 'key' | 'endpoints' | 'models'>;

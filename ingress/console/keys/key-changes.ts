@@ -1,5 +1,5 @@
-import type { MintedKey } from '../../api/response-schemas.ts';
-import type { CreatedKey, Key, SuccessorKey } from '../../routes/keys/key-schemas.ts';
+import type { MintedKey } from '../../routes/developer-keys.ts';
+import type { CreatedKey, Key, SuccessorKey } from '../../routes/present-key.ts';
 import type { Api } from '../api/api.ts';
 import type { FullKey, HeldKeys } from './held-keys.ts';
 

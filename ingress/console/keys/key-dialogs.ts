@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
-import type { Key } from '../../routes/keys/key-schemas.ts';
+import type { Key } from '../../routes/present-key.ts';
 import { Choice } from '../controls/choice.ts';
 import { ConfirmDialog } from '../controls/confirm-dialog.ts';
 import { TextField } from '../controls/field.ts';

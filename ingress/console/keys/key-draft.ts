@@ -1,4 +1,4 @@
-import type { Key } from '../../routes/keys/key-schemas.ts';
+import type { Key } from '../../routes/present-key.ts';
 
 /** The form of a key: what is typed and chosen. An empty text is no setting; null is all. */
 export type KeyDraft = {

@@ -1,4 +1,4 @@
-import type { Model } from '../../api/response-schemas.ts';
+import type { Model } from '../../routes/models.ts';
 
 /** The paths of each endpoint, by its name in the plan file. A key names endpoints by their paths, a model by their names. */
 export const endpointPaths: Readonly<Record<string, readonly string[]>> = {

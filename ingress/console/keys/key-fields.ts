@@ -1,5 +1,5 @@
 import { h } from 'preact';
-import type { Model } from '../../api/response-schemas.ts';
+import type { Model } from '../../routes/models.ts';
 import type { FieldErrors } from '../api/field-errors.ts';
 import { Choice } from '../controls/choice.ts';
 import { Field, latestTime, TextField } from '../controls/field.ts';

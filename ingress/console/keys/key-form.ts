@@ -1,7 +1,7 @@
 import { h } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { Model } from '../../api/response-schemas.ts';
-import type { Key } from '../../routes/keys/key-schemas.ts';
+import type { Model } from '../../routes/models.ts';
+import type { Key } from '../../routes/present-key.ts';
 import type { Api } from '../api/api.ts';
 import { type FieldErrors, fieldErrorsOf } from '../api/field-errors.ts';
 import { ConfirmDialog } from '../controls/confirm-dialog.ts';

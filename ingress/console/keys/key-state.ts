@@ -1,4 +1,4 @@
-import type { ShownKey } from '../../api/response-schemas.ts';
+import type { ShownKey } from '../../routes/present-key.ts';
 
 /** `in grace`: rotated, and still valid. `rotated`: its grace is over. */
 export type ShownState = 'active' | 'in grace' | 'expired' | 'rotated' | 'revoked';

@@ -1,7 +1,6 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
-import type { ShownKey } from '../../api/response-schemas.ts';
-import type { Key } from '../../routes/keys/key-schemas.ts';
+import type { Key, ShownKey } from '../../routes/present-key.ts';
 import { StateBadge, type Tone } from '../controls/state-badge.ts';
 import { type Column, Table } from '../controls/table.ts';
 import { formatCount, formatRest, formatTime } from '../page/format.ts';

@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
-import type { Key } from '../../routes/keys/key-schemas.ts';
+import type { Key } from '../../routes/present-key.ts';
 import type { Api } from '../api/api.ts';
 import { Failure } from '../page/failure.ts';
 import { LoadedView } from '../page/loaded-view.ts';

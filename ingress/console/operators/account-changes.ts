@@ -1,4 +1,4 @@
-import type { Account } from '../../api/response-schemas.ts';
+import type { Account } from '../../routes/accounts.ts';
 
 /** Settings that an operator can change; a change applies from the next request of the account. */
 export type AccountSettings = Partial<{

@@ -1,7 +1,9 @@
 import { type ComponentChildren, h } from 'preact';
 import { useState } from 'preact/hooks';
-import type { Account, AuditRecord, ChangedAccount, PlanLimits } from '../../api/response-schemas.ts';
-import type { RemovedAccount } from '../../routes/operators/actions/remove-account.ts';
+import type { RemovedAccount } from '../../routes/account-removal.ts';
+import type { Account, ChangedAccount } from '../../routes/accounts.ts';
+import type { AuditRecord } from '../../routes/audit.ts';
+import type { PlanLimits } from '../../routes/plans.ts';
 import { AccountActivity } from '../account/account-activity.ts';
 import type { Api } from '../api/api.ts';
 import { ApiFailure } from '../api/api-failure.ts';

@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
-import type { AccountSummary } from '../../api/response-schemas.ts';
+import type { AccountSummary } from '../../routes/accounts.ts';
 import type { Api } from '../api/api.ts';
 import { AccountLink } from '../controls/account-link.ts';
 import { StateBadge } from '../controls/state-badge.ts';

@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import type { AuditRecord } from '../../api/response-schemas.ts';
+import type { AuditRecord } from '../../routes/audit.ts';
 import type { Api } from '../api/api.ts';
 import { type AuditFilter, auditLink } from '../page/route.ts';
 import { useNewest } from '../page/use-newest.ts';

@@ -1,5 +1,5 @@
 import { type ComponentChildren, h } from 'preact';
-import type { AuditRecord } from '../../api/response-schemas.ts';
+import type { AuditRecord } from '../../routes/audit.ts';
 import { AccountLink, DisplayName } from '../controls/account-link.ts';
 import { ShortId } from '../controls/short-id.ts';
 import { type Column, Table } from '../controls/table.ts';

@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
-import type { Account } from '../../api/response-schemas.ts';
+import type { Account } from '../../routes/accounts.ts';
 import { AskDialog } from '../account/ask-dialog.ts';
 import { TextField } from '../controls/field.ts';
 import type { ChangeAccount } from './account-changes.ts';

@@ -1,5 +1,5 @@
 import { h } from 'preact';
-import type { Key } from '../../routes/keys/key-schemas.ts';
+import type { Key } from '../../routes/present-key.ts';
 import { restOf, shownState } from '../keys/key-state.ts';
 import { formatRest } from '../page/format.ts';
 

@@ -1,7 +1,8 @@
 import { h } from 'preact';
-import type { Batch, LimitsInUse, Quota } from '../../api/response-schemas.ts';
-import type { Request, RequestList } from '../../requests/request-schemas.ts';
-import type { Key } from '../../routes/keys/key-schemas.ts';
+import type { Batch } from '../../routes/present-batch.ts';
+import type { Key } from '../../routes/present-key.ts';
+import type { Request, RequestList } from '../../routes/present-request.ts';
+import type { LimitsInUse, Quota } from '../../routes/quota.ts';
 import type { Api } from '../api/api.ts';
 import { BatchSummary } from '../batches/batch-summary.ts';
 import type { HeldKeys } from '../keys/held-keys.ts';

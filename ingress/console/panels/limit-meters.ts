@@ -1,5 +1,5 @@
 import { h } from 'preact';
-import type { LimitsInUse } from '../../api/response-schemas.ts';
+import type { LimitsInUse } from '../../routes/quota.ts';
 import { formatCount } from '../page/format.ts';
 
 const names = {

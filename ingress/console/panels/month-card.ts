@@ -1,5 +1,5 @@
 import { h } from 'preact';
-import type { Quota } from '../../api/response-schemas.ts';
+import type { Quota } from '../../routes/quota.ts';
 import { formatCount, formatDay } from '../page/format.ts';
 import { QuotaBar } from '../usage/quota-bar.ts';
 import { spentWords } from '../usage/quota-words.ts';

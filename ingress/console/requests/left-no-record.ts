@@ -1,5 +1,5 @@
 import { h } from 'preact';
-import type { Request } from '../../requests/request-schemas.ts';
+import type { Request } from '../../routes/present-request.ts';
 import { ApiFailure } from '../api/api-failure.ts';
 import type { LoadState } from '../page/use-loaded.ts';
 

@@ -1,5 +1,5 @@
 import { type ComponentChildren, h } from 'preact';
-import type { Request } from '../../requests/request-schemas.ts';
+import type { Request } from '../../routes/present-request.ts';
 import { StateBadge } from '../controls/state-badge.ts';
 import { Table } from '../controls/table.ts';
 import { formatCount, formatMs, formatTime } from '../page/format.ts';

@@ -1,5 +1,5 @@
 import { h } from 'preact';
-import type { Request } from '../../requests/request-schemas.ts';
+import type { Request } from '../../routes/present-request.ts';
 import type { Api } from '../api/api.ts';
 import { CopyButton } from '../controls/copy-button.ts';
 import { StateBadge } from '../controls/state-badge.ts';

@@ -1,4 +1,4 @@
-import type { Request } from '../../requests/request-schemas.ts';
+import type { Request } from '../../routes/present-request.ts';
 import type { Tone } from '../controls/state-badge.ts';
 
 /** How a request stands, in a word. */

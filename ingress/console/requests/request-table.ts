@@ -1,5 +1,5 @@
 import { h } from 'preact';
-import type { Request } from '../../requests/request-schemas.ts';
+import type { Request } from '../../routes/present-request.ts';
 import { ShortId } from '../controls/short-id.ts';
 import { StateBadge } from '../controls/state-badge.ts';
 import { type Column, Table } from '../controls/table.ts';

@@ -1,8 +1,8 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
-import type { Model } from '../../api/response-schemas.ts';
-import type { Request, RequestList } from '../../requests/request-schemas.ts';
-import type { Key } from '../../routes/keys/key-schemas.ts';
+import type { Model } from '../../routes/models.ts';
+import type { Key } from '../../routes/present-key.ts';
+import type { Request, RequestList } from '../../routes/present-request.ts';
 import type { Api } from '../api/api.ts';
 import { LoadedView } from '../page/loaded-view.ts';
 import { type RequestFilter, requestLink, requestsLink } from '../page/route.ts';

@@ -1,5 +1,5 @@
 import { h } from 'preact';
-import type { ServiceSettings } from '../../routes/operators/settings.ts';
+import type { ServiceSettings } from '../../routes/settings.ts';
 
 /** The generation in force at this ingress, and why a later one is not. */
 export function PlanFileState({ settings: { generation, next, issues } }: { settings: ServiceSettings }) {

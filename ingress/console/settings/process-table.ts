@@ -1,5 +1,5 @@
 import { h } from 'preact';
-import type { ServiceSettings } from '../../routes/operators/settings.ts';
+import type { ServiceSettings } from '../../routes/settings.ts';
 import { StateBadge } from '../controls/state-badge.ts';
 import { Table } from '../controls/table.ts';
 import { formatTime } from '../page/format.ts';

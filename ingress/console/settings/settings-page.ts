@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import type { RawPlanFile } from '../../../shared/plan-file/plan-file-schema.ts';
-import type { ServiceSettings } from '../../routes/operators/settings.ts';
+import type { ServiceSettings } from '../../routes/settings.ts';
 import type { Api } from '../api/api.ts';
 import { LoadedView } from '../page/loaded-view.ts';
 import { useLoaded, usePolled } from '../page/use-loaded.ts';

@@ -1,5 +1,5 @@
 import { h } from 'preact';
-import type { ShownTopUpCode } from '../../routes/operators/top-up-code-schemas.ts';
+import type { ShownTopUpCode } from '../../routes/top-up-codes.ts';
 import { StateBadge, type Tone } from '../controls/state-badge.ts';
 import { Table } from '../controls/table.ts';
 import { formatCount, formatTime } from '../page/format.ts';

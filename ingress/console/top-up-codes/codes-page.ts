@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
-import type { CreatedTopUpCode, ShownTopUpCode } from '../../routes/operators/top-up-code-schemas.ts';
+import type { CreatedTopUpCode, ShownTopUpCode } from '../../routes/top-up-codes.ts';
 import type { Api } from '../api/api.ts';
 import { StateFilter } from '../controls/choice.ts';
 import { LoadedView } from '../page/loaded-view.ts';

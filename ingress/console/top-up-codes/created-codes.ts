@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
-import type { CreatedTopUpCode } from '../../routes/operators/top-up-code-schemas.ts';
+import type { CreatedTopUpCode } from '../../routes/top-up-codes.ts';
 import { CopyButton } from '../controls/copy-button.ts';
 import { saveFile } from '../controls/save-file.ts';
 import { formatCount } from '../page/format.ts';

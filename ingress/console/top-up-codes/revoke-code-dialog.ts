@@ -1,5 +1,5 @@
 import { h } from 'preact';
-import type { ShownTopUpCode } from '../../routes/operators/top-up-code-schemas.ts';
+import type { ShownTopUpCode } from '../../routes/top-up-codes.ts';
 import { ConfirmDialog } from '../controls/confirm-dialog.ts';
 import { formatCount } from '../page/format.ts';
 

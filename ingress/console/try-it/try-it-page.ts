@@ -1,5 +1,5 @@
 import { h } from 'preact';
-import type { Model } from '../../api/response-schemas.ts';
+import type { Model } from '../../routes/models.ts';
 import type { Api } from '../api/api.ts';
 import { Choice } from '../controls/choice.ts';
 import type { FullKey, HeldKeys } from '../keys/held-keys.ts';

@@ -1,4 +1,4 @@
-import type { UsageRow } from '../../usage/usage-schemas.ts';
+import type { UsageRow } from '../../usage/usage-report.ts';
 import { allDaysOf, type DayRange } from './day-range.ts';
 
 /** The measures of the chart and their labels. */

@@ -1,5 +1,5 @@
 import { h } from 'preact';
-import type { PlanLimits } from '../../api/response-schemas.ts';
+import type { PlanLimits } from '../../routes/plans.ts';
 import { formatLimit } from '../page/format.ts';
 
 /** The limits and models of a plan. */

@@ -1,5 +1,5 @@
 import { h } from 'preact';
-import type { Quota } from '../../api/response-schemas.ts';
+import type { Quota } from '../../routes/quota.ts';
 import { formatCount } from '../page/format.ts';
 
 /** Usage beyond the allowance has a separate colour and starts at a mark. */

@@ -1,5 +1,5 @@
 import { type ComponentChildren, h } from 'preact';
-import type { Quota } from '../../api/response-schemas.ts';
+import type { Quota } from '../../routes/quota.ts';
 import { formatCount, formatDay, formatMonth } from '../page/format.ts';
 import { QuotaBar } from './quota-bar.ts';
 import { spentWords } from './quota-words.ts';

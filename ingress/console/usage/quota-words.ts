@@ -1,4 +1,4 @@
-import type { Quota } from '../../api/response-schemas.ts';
+import type { Quota } from '../../routes/quota.ts';
 import { formatDay } from '../page/format.ts';
 
 /** What happens to requests of a month whose allowance is used up. */

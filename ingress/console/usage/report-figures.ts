@@ -1,5 +1,5 @@
 import { h } from 'preact';
-import type { UsageReport } from '../../usage/usage-schemas.ts';
+import type { UsageReport } from '../../usage/usage-report.ts';
 import { formatCost, formatCount, formatDay } from '../page/format.ts';
 import { changeOf, daysBefore, lengthOf } from './day-range.ts';
 

@@ -1,5 +1,5 @@
 import { h } from 'preact';
-import type { GroupName } from '../../usage/usage-schemas.ts';
+import type { GroupName } from '../../usage/usage-query.ts';
 import { TextField } from '../controls/field.ts';
 import { type DayRange, daysOf, type Period, periods } from './day-range.ts';
 

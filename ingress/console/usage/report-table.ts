@@ -1,5 +1,6 @@
 import { type ComponentChildren, h } from 'preact';
-import type { GroupName, UsageReport, UsageRow } from '../../usage/usage-schemas.ts';
+import type { GroupName } from '../../usage/usage-query.ts';
+import type { UsageReport, UsageRow } from '../../usage/usage-report.ts';
 import { AccountLink } from '../controls/account-link.ts';
 import { Table } from '../controls/table.ts';
 import { formatCost, formatCount, formatDay } from '../page/format.ts';

@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
-import type { UsageRow } from '../../usage/usage-schemas.ts';
+import type { UsageRow } from '../../usage/usage-report.ts';
 import { Choice } from '../controls/choice.ts';
 import { formatCount, formatDay } from '../page/format.ts';
 import { ChartDrawing } from './chart-drawing.ts';

@@ -1,6 +1,7 @@
 import { h } from 'preact';
-import type { PlanLimits, Quota } from '../../api/response-schemas.ts';
-import type { Key } from '../../routes/keys/key-schemas.ts';
+import type { PlanLimits } from '../../routes/plans.ts';
+import type { Key } from '../../routes/present-key.ts';
+import type { Quota } from '../../routes/quota.ts';
 import type { Api } from '../api/api.ts';
 import { OverageSwitch } from '../billing/overage-switch.ts';
 import { TopUpSection } from '../billing/top-up-section.ts';

@@ -1,6 +1,7 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
-import type { GroupName, UsageReport } from '../../usage/usage-schemas.ts';
+import type { GroupName } from '../../usage/usage-query.ts';
+import type { UsageReport } from '../../usage/usage-report.ts';
 import type { Api } from '../api/api.ts';
 import { DownloadButton } from '../controls/download-button.ts';
 import { LoadedView } from '../page/loaded-view.ts';

@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
-import type { Webhook, WebhookDelivery } from '../../routes/webhooks/webhook-schemas.ts';
+import type { Webhook, WebhookDelivery } from '../../routes/present-webhook.ts';
 import type { Api } from '../api/api.ts';
 import { StateFilter } from '../controls/choice.ts';
 import { StateBadge, type Tone } from '../controls/state-badge.ts';

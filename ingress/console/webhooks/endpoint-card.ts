@@ -1,5 +1,5 @@
 import { h } from 'preact';
-import type { Webhook } from '../../routes/webhooks/webhook-schemas.ts';
+import type { Webhook } from '../../routes/present-webhook.ts';
 import { StateBadge } from '../controls/state-badge.ts';
 import { formatTime } from '../page/format.ts';
 

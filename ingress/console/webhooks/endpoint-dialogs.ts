@@ -1,5 +1,5 @@
 import { h } from 'preact';
-import type { Webhook } from '../../routes/webhooks/webhook-schemas.ts';
+import type { Webhook } from '../../routes/present-webhook.ts';
 import { ConfirmDialog } from '../controls/confirm-dialog.ts';
 import type { EndpointAction } from './endpoint-card.ts';
 

@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { Webhook } from '../../routes/webhooks/webhook-schemas.ts';
+import type { Webhook } from '../../routes/present-webhook.ts';
 import { type FieldErrors, fieldErrorsOf } from '../api/field-errors.ts';
 import { ConfirmDialog } from '../controls/confirm-dialog.ts';
 import { TextField } from '../controls/field.ts';

@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import { useId } from 'preact/hooks';
-import type { CreatedWebhook } from '../../routes/webhooks/webhook-schemas.ts';
+import type { CreatedWebhook } from '../../routes/present-webhook.ts';
 import { CopyButton } from '../controls/copy-button.ts';
 import { useFocusedHeading } from '../page/keep-focus.ts';
 

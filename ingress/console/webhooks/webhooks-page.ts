@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
-import type { CreatedWebhook, Webhook, WebhookList } from '../../routes/webhooks/webhook-schemas.ts';
+import type { CreatedWebhook, Webhook, WebhookList } from '../../routes/present-webhook.ts';
 import type { Api } from '../api/api.ts';
 import { ApiFailure } from '../api/api-failure.ts';
 import { LoadedView } from '../page/loaded-view.ts';

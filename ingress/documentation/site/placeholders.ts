@@ -1,4 +1,4 @@
-import { withoutSlash } from '../../api/without-slash.ts';
+import { withoutSlash } from '../../listener/headers.ts';
 import type { ExampleModels } from '../example-model.ts';
 import type { Placeholders } from '../markdown/fill-placeholders.ts';
 

@@ -1,8 +1,8 @@
 import { keyCredential, keyNeeded, sentCredential } from '../../callers/authorization.ts';
 import type { Callers } from '../../callers/callers.ts';
-import { networkOf } from '../../callers/guests/client-address.ts';
 import type { SignIn } from '../../callers/sign-in.ts';
 import type { LimitFailures } from '../../limits/limit-failures.ts';
+import { networkOf } from '../../listener/client-address.ts';
 import { type Stage, stateOf } from '../../request-state.ts';
 
 /**

@@ -1,5 +1,5 @@
-import { networkOf } from '../../callers/guests/client-address.ts';
 import type { LimitCalls } from '../../limits/minute-counts.ts';
+import { networkOf } from '../../listener/client-address.ts';
 import { type Stage, stateOf } from '../../request-state.ts';
 
 /** Counts each call for a guest key by its network, before its body is read. It needs no credential, so device ids could be guessed. */

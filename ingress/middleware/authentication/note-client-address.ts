@@ -1,4 +1,4 @@
-import { clientAddress } from '../../callers/guests/client-address.ts';
+import { clientAddress } from '../../listener/client-address.ts';
 import type { Stage } from '../../request-state.ts';
 
 /** Stores the client's address at the start of the request: a closed connection has no address any more. */

@@ -2,22 +2,25 @@ import { createHash } from 'node:crypto';
 import { makeInThread } from '../../../shared/in-thread.ts';
 import type { IssuerKeys } from '../../callers/issuer/issuer-keys.ts';
 import type { ConsoleSettings } from '../../console/session/settings.ts';
-import type { Stage } from '../../request-state.ts';
+import type { AppContext } from '../../request-state.ts';
 import { contentSecurityPolicy } from '../content-security-policy.ts';
 import { onceMade } from '../once-made.ts';
-import { serveAsset, servePage } from '../serve-content.ts';
+import { sendAsset, sendPage } from '../serve-content.ts';
 import type { SharedAssets } from '../shared-assets.ts';
 import { withBuffers } from '../static-content.ts';
 import type { ConsoleFiles } from './console-files.ts';
 
-/** The stages of its routes: the page and its assets. */
-export type Console = { page: Stage; asset: Stage };
+/** Sends the page, or an asset by its name; false if there is no such asset. */
+export type Console = {
+  page(ctx: AppContext): Promise<void>;
+  asset(ctx: AppContext, name: string): Promise<boolean>;
+};
 
 type Deps = { shared: SharedAssets } & Pick<IssuerKeys, 'endpointOrigins'>;
 
 /**
  * The console: one page and its assets. Made at the first request; there is no build step. Its script may call the API, the issuer, and the
- * issuer's endpoints as they are known at the request. Both stages fail with `SERVICE_UNAVAILABLE` if it cannot be made; the next try is
+ * issuer's endpoints as they are known at the request. Both fail with `SERVICE_UNAVAILABLE` if it cannot be made; the next try is
  * made five seconds later at the earliest.
  */
 export function createConsole(known: ConsoleSettings, { shared, endpointOrigins }: Deps): Console {
@@ -31,24 +34,24 @@ export function createConsole(known: ConsoleSettings, { shared, endpointOrigins 
     const { page, assets } = await makeInThread<ConsoleFiles>({ url, request: settings });
     const buffered = new Map([...assets].map(([name, content]) => [name, withBuffers(content)] as const));
     const content = withBuffers(page);
-    const show: Stage = (ctx, next) => {
+    const show = (ctx: AppContext) => {
       const policy = policyNow();
       // A browser that gets a 304 keeps the policy that it has, so another policy is another page.
       const hash = createHash('sha256').update(page.hash).update(policy).digest('base64url').slice(0, 16);
-      return servePage({ ...content, hash }, policy)(ctx, next);
+      sendPage(ctx, { ...content, hash }, policy);
     };
-    return { show, share: () => shared.share(buffered), asset: serveAsset({ own: buffered, shared }) };
+    return { show, buffered };
   };
-  const stages = onceMade({ what: 'The console', make });
+  const made = onceMade({ what: 'The console', make });
   return {
-    async page(ctx, next) {
-      const { show, share } = await stages();
-      await share();
-      await show(ctx, next);
+    async page(ctx) {
+      const { show, buffered } = await made();
+      await shared.share(buffered);
+      show(ctx);
     },
-    async asset(ctx, next) {
-      const { asset } = await stages();
-      await asset(ctx, next);
+    async asset(ctx, name) {
+      const { buffered } = await made();
+      return sendAsset(ctx, name, { own: buffered, shared });
     },
   };
 }

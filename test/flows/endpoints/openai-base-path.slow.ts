@@ -2,11 +2,11 @@ import test, { type ExecutionContext } from 'ava';
 import { endpoints } from '../../../shared/endpoints/routes.ts';
 import { openStore } from '../../../shared/open-store.ts';
 import { type Stack, startStack } from '../../stack/stack.ts';
+import { documentedRoutes } from '../../support/api-routes.ts';
 import { createKeyClient } from '../../support/key-client.ts';
 import { exchange, type RawAnswer } from '../../support/raw-http.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 import { head } from '../../support/refusal.ts';
-import { routerRoutes } from '../../support/router-routes.ts';
 import { claimUsedKeys } from '../../support/used-idempotency-keys.ts';
 import { bodyBytesMax, type Case } from '../common-cases.ts';
 import { bodies, models } from '../endpoint-cases.ts';
@@ -19,7 +19,7 @@ const env = {
   ...{ POOLS: 'default', TOPUP_URL: 'https://billing.example.com/top-up', KEY_PEPPER: 'p'.repeat(32) },
   ...webhookEnv,
 };
-const routes = routerRoutes().filter((route) => route.includes(' /v1/'));
+const routes = Object.keys(documentedRoutes).filter((route) => route.includes(' /v1/'));
 const parts = new AsyncDisposableStack();
 let stack: Stack;
 let port: number;

@@ -1,6 +1,6 @@
 import test from 'ava';
 import { keyHeaders } from '../../../ingress/callers/authorization.ts';
-import { documentedRoutes } from '../../../ingress/openapi/routes.ts';
+import { documentedRoutes } from '../../support/api-routes.ts';
 import { openAccount } from '../../support/endpoints/open-account.ts';
 import { everyEndpoint } from '../../support/every-endpoint.ts';
 import { openSharedStack } from '../../support/shared-stack.ts';
@@ -10,8 +10,8 @@ const version = { 'anthropic-version': '2023-06-01' };
 
 test('every route that takes an API key takes it in three headers', async (t) => {
   const { key, url } = await openAccount(shared.stack(), 'clients-headers');
-  const routes = Object.entries(documentedRoutes).filter(([, { credential }]) =>
-    ['key', 'either', 'account'].includes(credential),
+  const routes = Object.entries(documentedRoutes).filter(([, { access }]) =>
+    ['key', 'either', 'account'].includes(access),
   );
   t.true(routes.length >= 20);
   for (const [route] of routes) {

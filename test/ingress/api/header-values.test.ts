@@ -1,5 +1,5 @@
 import test from 'ava';
-import { headerValues } from '../../../ingress/api/header-values.ts';
+import { headerValues } from '../../../ingress/listener/headers.ts';
 
 const rawHeaders = ['Host', 'a', 'X-Two', '1', 'x-two', '', 'X-TWO', '3', 'X-Two-More', '4', 'host-', 'b'];
 

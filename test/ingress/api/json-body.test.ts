@@ -1,19 +1,19 @@
 import test from 'ava';
 import { z } from 'zod';
-import { parseBody, parseFields } from '../../../ingress/api/json-body.ts';
-import { requestSchemas } from '../../../ingress/openapi/description/schemas.ts';
-import { documentedRoutes } from '../../../ingress/openapi/routes.ts';
+import { nameOf } from '../../../ingress/api/route.ts';
+import { parseBody, parseFields } from '../../../ingress/listener/json-body.ts';
+import { keyChangeBody } from '../../../ingress/routes/key-fields.ts';
 import { isObject } from '../../../shared/is-object.ts';
+import { documentedRoutes } from '../../support/api-routes.ts';
 
 type Fields = Readonly<Record<string, z.ZodType>>;
 
 /** The bodies of routes other than those of endpoints, each with a valid example. */
-const bodies = Object.entries(documentedRoutes).flatMap(([route, { body }]) => {
-  const schema = Object.entries(requestSchemas).find(([name]) => name === body?.schema)?.[1];
-  return schema !== undefined && body?.form !== true && isObject(body?.example)
-    ? [{ route, schema, example: body.example }]
-    : [];
-});
+const bodies = Object.entries(documentedRoutes).flatMap(([route, { body, endpoint }]) =>
+  endpoint === undefined && body !== undefined && body.form !== true && isObject(body.example)
+    ? [{ route, schema: body.schema, example: body.example }]
+    : [],
+);
 
 test('null is absent in every optional field of every body, unless it is a value there', (t) => {
   t.true(bodies.length > 15, `${bodies.length}`);
@@ -47,16 +47,16 @@ function outcomeOf(schema: z.ZodType, body: object, besides: object = {}): unkno
 }
 
 /** Where null is a value: in the settings of a key, the metadata and times of a batch, and the end and note of codes. */
-function nullIsValue(schema: unknown, name: string): boolean {
-  const { NewKey, KeyChange, NewBatch, NewTopUpCodes } = requestSchemas;
-  if (schema === NewTopUpCodes) return name === 'expires_at' || name === 'note';
-  if (schema === NewBatch) return name === 'metadata' || name === 'output_expires_after';
-  return schema === NewKey || (schema === KeyChange && name !== 'name');
+function nullIsValue(schema: z.ZodType, name: string): boolean {
+  const body = nameOf(schema);
+  if (body === 'NewTopUpCodes') return name === 'expires_at' || name === 'note';
+  if (body === 'NewBatch') return name === 'metadata' || name === 'output_expires_after';
+  return body === 'NewKey' || (body === 'KeyChange' && name !== 'name');
 }
 
 test('null in a change of a key removes the setting, and leaves the name', (t) => {
   const body = { name: null, models: null, limits: { requests_per_minute: 5, tokens_per_minute: null } };
-  const { models, limits, ...others } = parseBody(requestSchemas.KeyChange, {
+  const { models, limits, ...others } = parseBody(keyChangeBody, {
     value: body,
     text: JSON.stringify(body),
   });

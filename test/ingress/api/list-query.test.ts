@@ -1,7 +1,6 @@
 import test from 'ava';
 import { z } from 'zod';
-import { limitParameter, parseQuery } from '../../../ingress/api/list-query.ts';
-import { presentList } from '../../../ingress/api/present-list.ts';
+import { limitParameter, parseQuery, presentList } from '../../../ingress/api/lists.ts';
 
 const schema = z.strictObject({ limit: limitParameter({ max: 100, usual: 20 }), after: z.string().optional() });
 

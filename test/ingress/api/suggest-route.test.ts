@@ -1,5 +1,5 @@
 import test from 'ava';
-import { isOpenAiRoute, suggestRoute } from '../../../ingress/api/suggest-route.ts';
+import { isOpenAiRoute, suggestRoute } from '../../../ingress/middleware/refuse-unrouted.ts';
 
 const routes: [path: RegExp, methods: string[]][] = [
   [/^\/$/, ['HEAD', 'GET']],

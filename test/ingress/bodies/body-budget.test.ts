@@ -1,6 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { createBodyBudget } from '../../../ingress/bodies/body-budget.ts';
+import { createBodyBudget } from '../../../ingress/listener/body-budget.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 
 const piece = 65_536;

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { createRefusedBodies } from '../../../ingress/bodies/refused-bodies.ts';
+import { createRefusedBodies } from '../../../ingress/listener/refused-bodies.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 
 function start() {

@@ -1,6 +1,6 @@
 import test from 'ava';
 import { chartOf } from '../../../ingress/console/usage/chart-of.ts';
-import type { UsageRow } from '../../../ingress/usage/usage-schemas.ts';
+import type { UsageRow } from '../../../ingress/usage/usage-report.ts';
 
 const none = { failed: 0, cancelled: 0, promptTokens: 0, cachedTokens: 0, completionTokens: 0, overageTokens: 0 };
 const november = { start: '2026-11-01', end: '2026-11-30' };

@@ -1,9 +1,9 @@
 import test from 'ava';
-import { parseFields } from '../../../ingress/api/json-body.ts';
 import { failureOf } from '../../../ingress/console/api/api-failure.ts';
 import { fieldErrorsOf } from '../../../ingress/console/api/field-errors.ts';
 import { refusedFields } from '../../../ingress/console/keys/key-fields.ts';
-import { newKeyBody } from '../../../ingress/routes/keys/key-fields.ts';
+import { parseFields } from '../../../ingress/listener/json-body.ts';
+import { newKeyBody } from '../../../ingress/routes/key-fields.ts';
 import { ApiError, errorBody } from '../../../shared/errors.ts';
 
 const docsUrl = 'https://docs.example';

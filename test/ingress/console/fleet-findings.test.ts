@@ -1,6 +1,6 @@
 import test from 'ava';
 import { findingsIn } from '../../../ingress/console/fleet/fleet-findings.ts';
-import type { FleetView } from '../../../ingress/routes/operators/fleet.ts';
+import type { FleetView } from '../../../ingress/routes/fleet.ts';
 
 const process = { id: 'p', generation: 'aaa', started_at: '2026-03-01T09:00:00.000Z' };
 const health = {

@@ -1,8 +1,8 @@
 import test from 'ava';
 import { changesOf, draftOf, emptyDraft, usualFiles } from '../../../ingress/console/keys/key-draft.ts';
 import { endpointPaths, offeredPaths } from '../../../ingress/console/keys/key-endpoints.ts';
-import { newKeyBody } from '../../../ingress/routes/keys/key-fields.ts';
-import type { Key } from '../../../ingress/routes/keys/key-schemas.ts';
+import { newKeyBody } from '../../../ingress/routes/key-fields.ts';
+import type { Key } from '../../../ingress/routes/present-key.ts';
 import { endpoints } from '../../../shared/endpoints/routes.ts';
 
 /** With seconds, which the form does not show. */

@@ -7,7 +7,7 @@ import {
   sortKeys,
   wasUsedInTheLastDay,
 } from '../../../ingress/console/keys/key-state.ts';
-import type { Key } from '../../../ingress/routes/keys/key-schemas.ts';
+import type { Key } from '../../../ingress/routes/present-key.ts';
 
 const seconds = 1_767_225_600;
 const now = seconds * 1000;

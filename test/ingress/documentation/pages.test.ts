@@ -1,13 +1,13 @@
 import { existsSync, readdirSync } from 'node:fs';
 import test from 'ava';
 import { parse, stringify } from 'yaml';
+import { limitTypes } from '../../../ingress/api/refusals.ts';
 import { exampleModels } from '../../../ingress/documentation/example-model.ts';
 import { fillPlaceholders } from '../../../ingress/documentation/markdown/fill-placeholders.ts';
 import { renderMarkdown } from '../../../ingress/documentation/markdown/render-markdown.ts';
 import { linkedPage, readPages, reference } from '../../../ingress/documentation/page-list.ts';
 import { placeholders } from '../../../ingress/documentation/site/placeholders.ts';
-import { limitTypes } from '../../../ingress/openapi/description/refusals.ts';
-import { usage } from '../../../ingress/usage/usage-schemas.ts';
+import { usageSchema } from '../../../ingress/usage/usage-report.ts';
 import { endpointAt, endpoints } from '../../../shared/endpoints/routes.ts';
 import {
   type ApiError,
@@ -186,7 +186,7 @@ test('settings of other programs use the addresses of this service, and the key 
   }
 });
 
-const answers: Record<string, { safeParse(value: unknown): { success: boolean } }> = { usage };
+const answers: Record<string, { safeParse(value: unknown): { success: boolean } }> = { usage: usageSchema };
 
 /** A plan file with these backends. */
 function planWith(backends: string): string {

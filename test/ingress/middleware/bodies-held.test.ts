@@ -1,9 +1,9 @@
 import test from 'ava';
 import Koa from 'koa';
-import { createBodyBudget } from '../../../ingress/bodies/body-budget.ts';
-import { createLargeBodies } from '../../../ingress/bodies/large-bodies.ts';
-import { createRefusedBodies } from '../../../ingress/bodies/refused-bodies.ts';
 import type { CheckCaller } from '../../../ingress/callers/check-caller.ts';
+import { createBodyBudget } from '../../../ingress/listener/body-budget.ts';
+import { createLargeBodies } from '../../../ingress/listener/large-bodies.ts';
+import { createRefusedBodies } from '../../../ingress/listener/refused-bodies.ts';
 import type { IngressMetrics } from '../../../ingress/metrics.ts';
 import { admitRequest } from '../../../ingress/middleware/admit-request.ts';
 import { readCalls } from '../../../ingress/middleware/read-call.ts';

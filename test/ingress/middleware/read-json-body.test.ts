@@ -2,7 +2,7 @@ import { getEventListeners, once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
-import { createBodyBudget } from '../../../ingress/bodies/body-budget.ts';
+import { createBodyBudget } from '../../../ingress/listener/body-budget.ts';
 import type { Stage } from '../../../ingress/request-state.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { bodyBytesMax, head, later, startBodyReader, trickle, write } from '../../support/body-reader.ts';

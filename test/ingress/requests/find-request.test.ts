@@ -1,7 +1,6 @@
 import test from 'ava';
 import { ulid } from 'ulid';
-import { presentRequest } from '../../../ingress/requests/present-request.ts';
-import { request as requestSchema } from '../../../ingress/requests/request-schemas.ts';
+import { presentRequest, requestSchema } from '../../../ingress/routes/present-request.ts';
 import { leaseEndsKey, outboxKey, partitionOf } from '../../../shared/redis/keys.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { createSqliteHome } from '../../shared/store/sqlite-home.ts';

@@ -1,7 +1,7 @@
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
 import { ulid } from 'ulid';
-import type { FoundRequest } from '../../../ingress/requests/found-request.ts';
-import type { RequestFilter } from '../../../ingress/requests/list-requests.ts';
+import type { FoundRequest, RequestFilter } from '../../../ingress/requests/find-requests.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import type { UsageStore } from '../../../shared/store/usage/usage-store.ts';
 import { createSqliteHome } from '../../shared/store/sqlite-home.ts';

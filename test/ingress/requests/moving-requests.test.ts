@@ -1,10 +1,12 @@
 import test from 'ava';
 import { ulid } from 'ulid';
-import { createFindAnyRequest } from '../../../ingress/requests/find-any-request.ts';
-import { createFindRequest, type RequestPlaces } from '../../../ingress/requests/find-request.ts';
-import { createListRequests } from '../../../ingress/requests/list-requests.ts';
-import { createReadLeases } from '../../../ingress/requests/read-leases.ts';
-import { createReadWaitingUsage } from '../../../ingress/requests/read-waiting-usage.ts';
+import {
+  createFindAnyRequest,
+  createFindRequest,
+  createListRequests,
+  type RequestPlaces,
+} from '../../../ingress/requests/find-requests.ts';
+import { createReadLeases, createReadWaitingUsage } from '../../../ingress/requests/read-running-requests.ts';
 import { endedRequestKey, outboxKey, partitionOf } from '../../../shared/redis/keys.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import type { UsageStore } from '../../../shared/store/usage/usage-store.ts';

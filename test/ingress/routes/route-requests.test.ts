@@ -1,8 +1,8 @@
 import Router from '@koa/router';
 import test, { type ExecutionContext } from 'ava';
 import Koa from 'koa';
+import { routeRequests } from '../../../ingress/middleware/route-requests.ts';
 import type { RequestState, Stage } from '../../../ingress/request-state.ts';
-import { routeRequests } from '../../../ingress/routes/route-requests.ts';
 import { serveApp } from '../../support/serve-app.ts';
 
 const say =

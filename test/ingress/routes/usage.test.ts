@@ -8,10 +8,7 @@ import Koa from 'koa';
 import { answerErrors } from '../../../ingress/middleware/answer-errors.ts';
 import { cutSlowReaders } from '../../../ingress/middleware/cut-slow-readers.ts';
 import type { RequestState } from '../../../ingress/request-state.ts';
-import { retrieveAccountUsage } from '../../../ingress/routes/operators/accounts/account-usage.ts';
-import { retrieveAllUsage } from '../../../ingress/routes/operators/all-usage.ts';
-import { retrieveUsage } from '../../../ingress/routes/usage.ts';
-import { usage, usageReport } from '../../../ingress/usage/usage-schemas.ts';
+import { usageReportSchema, usageSchema } from '../../../ingress/usage/usage-report.ts';
 import { temporarilyUnavailable } from '../../../shared/errors.ts';
 import { type Prices, parsePlanFile } from '../../../shared/plan-file/plan-file.ts';
 import type { Store } from '../../../shared/store/store.ts';
@@ -21,6 +18,7 @@ import type { UsageStore } from '../../../shared/store/usage/usage-store.ts';
 import { noDetailCounts } from '../../../shared/store/usage/usage-sums.ts';
 import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
 import { entryAt, usageRecord, usageRecords } from '../../shared/store/usage-records.ts';
+import { stageOf } from '../../support/api-routes.ts';
 import { planText } from '../../support/plan-text.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 import { expectedRows, readCsv, sorted } from '../../support/report-side.ts';
@@ -62,9 +60,9 @@ async function start(
   app.on('error', () => {});
   const router = new Router<RequestState>();
   const deps = { store: change(store), log };
-  router.get('/usage', retrieveUsage(deps));
-  router.get('/accounts/:account/usage', retrieveAccountUsage(deps));
-  router.get('/all', retrieveAllUsage(deps));
+  router.get('/usage', stageOf('retrieveUsage', deps));
+  router.get('/accounts/:account/usage', stageOf('retrieveAccountUsage', deps));
+  router.get('/all', stageOf('retrieveAllUsage', deps));
   app.use(router.routes());
   const { url } = parts.use(await serveApp(app));
   return { url, lines, ask: (path: string, init?: RequestInit) => fetch(`${url}${path}`, init) };
@@ -72,7 +70,7 @@ async function start(
 
 test('the month is the current one by the time of Redis, up to its last millisecond, unless one is requested', async (t) => {
   const asked = async (now: string, path: string) =>
-    usage.parse(await (await (await start(t, { now })).ask(path)).json());
+    usageSchema.parse(await (await (await start(t, { now })).ask(path)).json());
   const [last, first] = ['2026-12-31T23:59:59.999Z', '2027-01-01T00:00:00.000Z'];
   t.like(await asked(last, '/usage'), { month: '2026-12', total: { requests: 1 }, data: [{ day: '2026-12-31' }] });
   t.like(await asked(first, '/usage'), { month: '2027-01', total: { requests: 0 }, data: { length: 0 } });
@@ -98,7 +96,7 @@ const many = usageRecords(200, (index) => ({
 
 test('a report has the sums of its days with their cost, in total and by row', async (t) => {
   const { ask } = await start(t, { records: many, prices });
-  const report = usageReport.parse(
+  const report = usageReportSchema.parse(
     await (await ask('/usage?start=2026-11-25&end=2026-12-05&group_by=key,model')).json(),
   );
   const inRange = many.filter(({ account, admittedAt }) => {
@@ -125,7 +123,7 @@ test('a report has the sums of its days with their cost, in total and by row', a
     'usage without a key',
   );
 
-  const without = usageReport.parse(
+  const without = usageReportSchema.parse(
     await (await (await start(t, { records: many })).ask('/usage?group_by=day')).json(),
   );
   t.false('cost' in without.total || 'unpricedTokens' in without.total || 'currency' in without);
@@ -140,7 +138,7 @@ test('a file of CSV has a header line, its name and its type', async (t) => {
   const text = await answer.text();
   const counts = 'requests,failed,cancelled,promptTokens,cachedTokens,completionTokens,chargedTokens,overageTokens';
   t.true(text.startsWith(`day,model,${counts},cost,currency,unpricedTokens\r\n`));
-  const { data } = usageReport.parse(
+  const { data } = usageReportSchema.parse(
     await (await ask('/usage?start=2026-11-25&end=2026-12-05&group_by=day,model')).json(),
   );
   const texts = data.map((row) => ({
@@ -161,7 +159,7 @@ test('a file of CSV has a header line, its name and its type', async (t) => {
 
 test('operators get the sums of all accounts, and the accounts with the most charged tokens', async (t) => {
   const { ask } = await start(t, { records: many });
-  const all = usageReport.parse(await (await ask('/all?start=2026-11-01&group_by=account,model')).json());
+  const all = usageReportSchema.parse(await (await ask('/all?start=2026-11-01&group_by=account,model')).json());
   const known = { prices: undefined, currency: 'USD' };
   const texts = all.data.map((row) =>
     Object.fromEntries(Object.entries(row).map(([name, value]) => [name, String(value)])),
@@ -169,7 +167,7 @@ test('operators get the sums of all accounts, and the accounts with the most cha
   t.deepEqual(sorted(texts), sorted(expectedRows(many, { groups: ['account', 'model'], ...known })));
   t.is(all.total.requests, many.length);
 
-  const top = usageReport.parse(await (await ask('/all?start=2026-11-01&order=charged&limit=2')).json());
+  const top = usageReportSchema.parse(await (await ask('/all?start=2026-11-01&order=charged&limit=2')).json());
   const charged = expectedRows(many, { groups: ['account'], ...known }).toSorted(
     (one, other) => Number(other.chargedTokens) - Number(one.chargedTokens),
   );
@@ -180,7 +178,7 @@ test('operators get the sums of all accounts, and the accounts with the most cha
   t.is(top.total.requests, many.length);
   const csv = readCsv(await (await ask('/all?start=2026-11-01&order=charged&limit=2&format=csv')).text());
   t.deepEqual(csv, charged.slice(0, 2));
-  const byKey = usageReport.parse(await (await ask('/all?start=2026-11-01&group_by=day,key,endpoint')).json());
+  const byKey = usageReportSchema.parse(await (await ask('/all?start=2026-11-01&group_by=day,key,endpoint')).json());
   t.is(byKey.total.chargedTokens, all.total.chargedTokens);
 });
 

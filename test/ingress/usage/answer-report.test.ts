@@ -1,7 +1,7 @@
 import test, { type ExecutionContext } from 'ava';
 import Koa from 'koa';
 import type { RequestState } from '../../../ingress/request-state.ts';
-import { answerReport } from '../../../ingress/usage/answer-report.ts';
+import { answerReport } from '../../../ingress/usage/usage-report.ts';
 import { usageRecords } from '../../shared/store/usage-records.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 import { detailsOf, readCsv } from '../../support/report-side.ts';

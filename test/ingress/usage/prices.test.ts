@@ -1,5 +1,5 @@
 import test from 'ava';
-import { createPricing, formatCost } from '../../../ingress/usage/prices.ts';
+import { createPricing, formatCost } from '../../../ingress/usage/report-rows.ts';
 import { noDetailCounts } from '../../../shared/store/usage/usage-sums.ts';
 
 const counts = { ...noDetailCounts, requests: 1, promptTokens: 100, cachedTokens: 40, completionTokens: 10 };

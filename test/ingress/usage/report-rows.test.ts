@@ -1,9 +1,7 @@
 import test from 'ava';
-import { presentReport } from '../../../ingress/usage/present-report.ts';
-import { createPricing } from '../../../ingress/usage/prices.ts';
-import { reportRows } from '../../../ingress/usage/report-rows.ts';
-import { csvHeader, csvLine } from '../../../ingress/usage/usage-csv.ts';
-import { type GroupName, groupNames } from '../../../ingress/usage/usage-schemas.ts';
+import { createPricing, reportRows } from '../../../ingress/usage/report-rows.ts';
+import { type GroupName, groupNames } from '../../../ingress/usage/usage-query.ts';
+import { csvHeader, csvLine, presentReport } from '../../../ingress/usage/usage-report.ts';
 import type { UsageDetail } from '../../../shared/store/usage/usage-details.ts';
 import type { UsageRecord } from '../../../shared/store/usage/usage-record.ts';
 import { noDetailCounts } from '../../../shared/store/usage/usage-sums.ts';

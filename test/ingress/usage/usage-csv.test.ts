@@ -1,5 +1,5 @@
 import test from 'ava';
-import { csvHeader, csvLine } from '../../../ingress/usage/usage-csv.ts';
+import { csvHeader, csvLine } from '../../../ingress/usage/usage-report.ts';
 import { noDetailCounts } from '../../../shared/store/usage/usage-sums.ts';
 import { readCsv } from '../../support/report-side.ts';
 

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { parseQuery } from '../../../ingress/api/list-query.ts';
+import { parseQuery } from '../../../ingress/api/lists.ts';
 import {
   allUsageQuery,
   daysOfMonth,

@@ -1,6 +1,6 @@
 import test, { type ExecutionContext } from 'ava';
 import { createKey, mintGuestKey, mintKey } from '../../../ingress/callers/change-keys.ts';
-import { decideAction } from '../../../ingress/routes/operators/actions/record-action.ts';
+import { decideAction } from '../../../ingress/routes/operator-action.ts';
 import type { ChangeAccount } from '../../../shared/account-changes/change-account.ts';
 import { changeSettings } from '../../../shared/account-changes/change-settings.ts';
 import { beginRemoval, createClearAccount, useAgain } from '../../../shared/account-changes/remove-account.ts';

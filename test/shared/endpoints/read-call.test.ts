@@ -1,5 +1,5 @@
 import test from 'ava';
-import { parseJsonBody } from '../../../ingress/api/json-body.ts';
+import { parseJsonBody } from '../../../ingress/listener/json-body.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { readChat } from '../../support/read-chat.ts';
 

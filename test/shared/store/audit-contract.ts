@@ -1,6 +1,6 @@
 import type { ExecutionContext } from 'ava';
 import { revokeKey, rotateKey } from '../../../ingress/callers/change-keys.ts';
-import { decideAction } from '../../../ingress/routes/operators/actions/record-action.ts';
+import { decideAction } from '../../../ingress/routes/operator-action.ts';
 import { changeSettings, type Settings } from '../../../shared/account-changes/change-settings.ts';
 import type { Account, Origin } from '../../../shared/store/accounts/account.ts';
 import { type AuditPage, type AuditRecord, auditId } from '../../../shared/store/accounts/audit-records.ts';

@@ -9,8 +9,8 @@ import { assignRequestId } from '../../../ingress/middleware/assign-request-id.t
 import { refuseUnrouted } from '../../../ingress/middleware/refuse-unrouted.ts';
 import { createDocumentation } from '../../../ingress/pages/documentation/documentation.ts';
 import type { RequestState } from '../../../ingress/request-state.ts';
-import { showDocumentation, showDocumentationAsset } from '../../../ingress/routes/documentation.ts';
 import { freePort } from '../../stack/free-port.ts';
+import { stageOf } from '../api-routes.ts';
 import { batchPlan } from '../batch-plan.ts';
 import { recordedLog } from '../recorded-log.ts';
 import { smallDocument } from './small-document.ts';
@@ -35,11 +35,12 @@ export async function serveDocumentation({ links, document = smallDocument }: Wi
   });
   const sharedAssets = { async share() {}, find: async () => undefined };
   const router = new Router<RequestState>({ strict: true, sensitive: true });
-  const showPage = showDocumentation({ documentation, sharedAssets });
+  const pages = { documentation, sharedAssets };
+  const showPage = stageOf('showDocumentation', { pages });
   router.get('/docs', showPage);
   router.get('/docs/', showPage);
-  router.get('/docs/assets/*asset', showDocumentationAsset({ documentation, sharedAssets }));
-  router.get('/docs/*page', showPage);
+  router.get('/docs/assets/*asset', stageOf('showDocumentationAsset', { pages }));
+  router.get('/docs/*page', stageOf('showDocumentationPage', { pages }));
   const app = new Koa<RequestState>();
   app.use(assignRequestId);
   app.use(answerErrors({ log: recordedLog().log, docsUrl: `${url}/docs` }));

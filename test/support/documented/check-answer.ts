@@ -1,6 +1,6 @@
-import { codesOf } from '../../../ingress/openapi/description/route-codes.ts';
-import { documentedRoutes } from '../../../ingress/openapi/routes.ts';
+import { codesOf, nameOf } from '../../../ingress/api/route.ts';
 import { errorStatus } from '../../../shared/errors.ts';
+import { documentedRoutes } from '../api-routes.ts';
 import { type Content, component, components, faultsBy, isHeaderValue, paths, pointer } from './schema-faults.ts';
 
 /** A complete response of the public listener. `path` is the requested one, with its query. */
@@ -115,7 +115,8 @@ function errorSchemaAt(pathname: string): string | undefined {
     const own = route.slice(route.indexOf(' ') + 1);
     return errorSchema !== undefined && (pathname === own || pathname.startsWith(`${own}/`));
   });
-  return found?.[1].errorSchema;
+  const schema = found?.[1].errorSchema;
+  return schema && nameOf(schema);
 }
 
 /** Below the base path for OpenAI's SDKs all errors have one shape, with the codes of the route. */

@@ -1,6 +1,7 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { z } from 'zod';
-import { createOpenApiDocument } from '../../../ingress/openapi/document.ts';
+import { createOpenApiDocument } from '../../../ingress/api/openapi-document.ts';
+import { routes } from '../../../ingress/routes.ts';
 
 const media = z.record(z.string(), z.looseObject({ example: z.unknown().optional() }));
 const responseSchema = z.object({ headers: z.record(z.string(), z.unknown()), content: media.default({}) });
@@ -12,7 +13,7 @@ const documentSchema = z.object({
 /** The document of the service, except for its addresses. */
 export const openApiDocument: object = JSON.parse(
   JSON.stringify(
-    createOpenApiDocument({
+    createOpenApiDocument(routes, {
       baseUrl: 'https://api.example.com',
       docsUrl: 'https://docs.example.com',
       authUrl: 'https://id.example.com',

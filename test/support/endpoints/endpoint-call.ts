@@ -1,4 +1,4 @@
-import { parseJsonBody } from '../../../ingress/api/json-body.ts';
+import { parseJsonBody } from '../../../ingress/listener/json-body.ts';
 import type { Endpoint } from '../../../shared/endpoints/definition/endpoint.ts';
 import { createListedFields } from '../../../shared/endpoints/fields/listed-fields.ts';
 import { type Call, type CallableModel, readCall } from '../../../shared/endpoints/read-call.ts';

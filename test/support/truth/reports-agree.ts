@@ -1,5 +1,6 @@
 import type { ExecutionContext } from 'ava';
-import { type GroupName, groupNames, usageReport } from '../../../ingress/usage/usage-schemas.ts';
+import { type GroupName, groupNames } from '../../../ingress/usage/usage-query.ts';
+import { usageReportSchema } from '../../../ingress/usage/usage-report.ts';
 import type { Prices } from '../../../shared/plan-file/plan-file.ts';
 import type { UsageRecord } from '../../../shared/store/usage/usage-record.ts';
 import type { Stack } from '../../stack/stack.ts';
@@ -27,7 +28,7 @@ export async function reportsAgree(t: ExecutionContext, { stack, keys, records, 
       const about = `${expected.path} by ${groups}`;
       const rows = sorted(expectedRows(expected.records, { groups, ...prices }));
       t.deepEqual(sorted(readCsv(await ask(expected, { group_by: groups.join(), format: 'csv' }))), rows, about);
-      const report = usageReport.parse(JSON.parse(await ask(expected, { group_by: groups.join() })));
+      const report = usageReportSchema.parse(JSON.parse(await ask(expected, { group_by: groups.join() })));
       t.deepEqual(sorted(report.data.map((row) => asTexts(row, prices))), rows, about);
       t.deepEqual([asTexts(report.total, prices)], expectedRows(expected.records, { groups: [], ...prices }), about);
     }

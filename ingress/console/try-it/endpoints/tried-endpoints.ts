@@ -1,4 +1,4 @@
-import type { Model } from '../../../api/response-schemas.ts';
+import type { Model } from '../../../routes/models.ts';
 import { chat } from './chat.ts';
 import { completions } from './completions.ts';
 import { embeddings } from './embeddings.ts';

@@ -2,7 +2,7 @@ import { IncomingMessage } from 'node:http';
 import { isIP, Socket } from 'node:net';
 import test from 'ava';
 import fc from 'fast-check';
-import { clientAddress, networkOf } from '../../../../ingress/callers/guests/client-address.ts';
+import { clientAddress, networkOf } from '../../../../ingress/listener/client-address.ts';
 
 /** A request as Node's HTTP server presents it, from this address with these `X-Forwarded-For` lines. */
 function requestFrom(remoteAddress: string | undefined, ...lines: string[]): IncomingMessage {

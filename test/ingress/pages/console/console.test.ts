@@ -14,11 +14,10 @@ test('if its files cannot be made, the console answers 503 and does not try agai
     endpointOrigins: () => [],
   });
   const context = {} as AppContext; // both stages fail before they use it
-  const next = async () => {};
   const expected = { code: 'SERVICE_UNAVAILABLE', message: 'The console is not available right now. Retry.' };
-  const first = await t.throwsAsync(async () => page(context, next), expected);
+  const first = await t.throwsAsync(async () => page(context), expected);
   t.like(first, { retryAfterMs: 5_000 });
-  t.is(await t.throwsAsync(async () => asset(context, next), expected), first);
+  t.is(await t.throwsAsync(async () => asset(context, 'main.js'), expected), first);
 });
 
 test('the policy of the page follows the endpoints of the issuer, and a page with another policy is sent again', async (t) => {
@@ -31,7 +30,7 @@ test('the policy of the page follows the endpoints of the issuer, and a page wit
     const sent: Record<string, string> = {};
     const set = (headers: Record<string, string>) => void Object.assign(sent, headers);
     const parts = { set, vary() {}, fresh: true, state: {} };
-    await page(parts as unknown as AppContext, async () => {}); // what the stage uses
+    await page(parts as unknown as AppContext); // what the stage uses
     return sent;
   }
   const connect = (sent: Record<string, string>) =>

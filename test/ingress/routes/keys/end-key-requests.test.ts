@@ -4,13 +4,13 @@ import Koa from 'koa';
 import { createKey, rotateKey } from '../../../../ingress/callers/change-keys.ts';
 import { answerErrors } from '../../../../ingress/middleware/answer-errors.ts';
 import type { RequestState } from '../../../../ingress/request-state.ts';
-import { revokeKey } from '../../../../ingress/routes/keys/further-keys.ts';
 import type { ChangeAccount } from '../../../../shared/account-changes/change-account.ts';
 import type { BatchState } from '../../../../shared/batches/batch.ts';
 import type { NewKey } from '../../../../shared/store/accounts/key.ts';
 import { batchOf, fileOf } from '../../../shared/store/batch-records.ts';
 import { createSqliteHome } from '../../../shared/store/sqlite-home.ts';
 import { newKey } from '../../../shared/store/store-contract.ts';
+import { stageOf } from '../../../support/api-routes.ts';
 import { serveFileRoutes } from '../../../support/file-routes.ts';
 import { recordedLog } from '../../../support/recorded-log.ts';
 import { serveApp } from '../../../support/serve-app.ts';
@@ -82,7 +82,10 @@ async function start(t: ExecutionContext, dies: (step: string) => boolean = () =
     await next();
   });
   const router = new Router<RequestState>();
-  router.delete('/keys/key_:key', revokeKey({ store, changeAccount, requestsToEnd }));
+  router.delete(
+    '/keys/key_:key',
+    stageOf('revokeKey', { store, authentication: { changeAccount }, queue: { requestsToEnd } }),
+  );
   app.use(router.routes());
   app.on('error', () => {});
   const { url } = parts.use(await serveApp(app));

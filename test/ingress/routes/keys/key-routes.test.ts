@@ -1,23 +1,18 @@
 import Router from '@koa/router';
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
 import Koa from 'koa';
-import { developerKeyList } from '../../../../ingress/api/response-schemas.ts';
 import { createKey } from '../../../../ingress/callers/change-keys.ts';
 import { answerErrors } from '../../../../ingress/middleware/answer-errors.ts';
 import type { RequestState } from '../../../../ingress/request-state.ts';
-import {
-  listDeveloperKeys,
-  mintDeveloperKey,
-  revokeDeveloperKey,
-  rotateDeveloperKey,
-} from '../../../../ingress/routes/keys/developer-keys.ts';
-import { listKeys, retrieveKey, revokeKey } from '../../../../ingress/routes/keys/further-keys.ts';
-import { key as keyAnswer, keyList } from '../../../../ingress/routes/keys/key-schemas.ts';
+import { developerKeyListSchema } from '../../../../ingress/routes/developer-keys.ts';
+import { keySchema as keyAnswer, keyListSchema } from '../../../../ingress/routes/present-key.ts';
 import type { ChangeAccount } from '../../../../shared/account-changes/change-account.ts';
 import type { PlanFile } from '../../../../shared/plan-file/plan-file.ts';
 import { storeUnavailable } from '../../../../shared/store/documents/store-errors.ts';
 import { createSqliteHome } from '../../../shared/store/sqlite-home.ts';
 import { newKey } from '../../../shared/store/store-contract.ts';
+import { stageOf } from '../../../support/api-routes.ts';
 import { recordedLog } from '../../../support/recorded-log.ts';
 import { serveApp } from '../../../support/serve-app.ts';
 
@@ -47,14 +42,18 @@ async function start(t: ExecutionContext, usageFailure: Error) {
     await next();
   });
   const router = new Router<RequestState>();
-  router.get('/keys', listKeys({ store }));
-  router.get('/keys/key_:key', retrieveKey({ store }));
-  router.delete('/keys/key_:key', revokeKey({ store, changeAccount, requestsToEnd: { add: fails } }));
-  const changes = { changeAccount, peppers: ['a pepper'] };
-  router.get('/keys/developer', listDeveloperKeys({ store }));
-  router.post('/keys/developer', mintDeveloperKey(changes));
-  router.post('/keys/developer/rotate', rotateDeveloperKey(changes));
-  router.post('/keys/developer/revoke', revokeDeveloperKey(changes));
+  const used = {
+    store,
+    authentication: { changeAccount, peppers: ['a pepper'] },
+    queue: { requestsToEnd: { add: fails } },
+  };
+  router.get('/keys', stageOf('listKeys', used));
+  router.get('/keys/developer', stageOf('listDeveloperKeys', used));
+  router.post('/keys/developer', stageOf('mintDeveloperKey', used));
+  router.post('/keys/developer/rotate', stageOf('rotateDeveloperKey', used));
+  router.post('/keys/developer/revoke', stageOf('revokeDeveloperKey', used));
+  router.get('/keys/key_:key', stageOf('retrieveKey', used));
+  router.delete('/keys/key_:key', stageOf('revokeKey', used));
   app.use(router.routes());
   const { url } = parts.use(await serveApp(app));
   const ask = (path: string, method = 'GET', body?: object) =>
@@ -64,7 +63,7 @@ async function start(t: ExecutionContext, usageFailure: Error) {
 
 test('keys are shown and revoked while their usage cannot be read, which is null then', async (t) => {
   const { ask, id } = await start(t, storeUnavailable(new Error('away')));
-  t.like(keyList.parse(await (await ask('')).json()), { data: [{ id, usage: null }] });
+  t.like(keyListSchema.parse(await (await ask('')).json()), { data: [{ id, usage: null }] });
   t.like(keyAnswer.parse(await (await ask(`/${id}`)).json()), { id, usage: null });
   t.like(keyAnswer.parse(await (await ask(`/${id}`, 'DELETE')).json()), { id, state: 'revoked', usage: null });
 });
@@ -81,7 +80,7 @@ test('the developer keys of an account begin and end by the clock of Redis', asy
   const { key: first } = await post('', {});
   const { key } = await post('/rotate', { key: first });
   t.like(await post('/revoke', { key }), { key: `${key.slice(0, 10)}****`, plan: 'free', revoked: true });
-  const { data } = developerKeyList.parse(await (await ask('/developer')).json());
+  const { data } = developerKeyListSchema.parse(await (await ask('/developer')).json());
   const at = (seconds: number) => `2030-01-01T00:00:0${seconds}.000Z`;
   t.like(data, {
     length: 2,

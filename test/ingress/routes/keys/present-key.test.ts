@@ -1,7 +1,7 @@
 import test from 'ava';
 import { createKey, mintKey, revokeKey, rotateKey } from '../../../../ingress/callers/change-keys.ts';
 import { keysOf } from '../../../../ingress/callers/key-list.ts';
-import { presentDeveloperKeys, presentKey, presentShownKey } from '../../../../ingress/routes/keys/present-key.ts';
+import { presentDeveloperKeys, presentKey, presentShownKey } from '../../../../ingress/routes/present-key.ts';
 import { changeSettings } from '../../../../shared/account-changes/change-settings.ts';
 import type { Account } from '../../../../shared/store/accounts/account.ts';
 import type { NewKey } from '../../../../shared/store/accounts/key.ts';
@@ -33,8 +33,15 @@ const rotated = [
 test('a default key that was rotated with a grace has ended in the list of developer keys, and is valid in the list of all keys', (t) => {
   const account = after(...rotated);
   t.deepEqual(presentDeveloperKeys(account), [
-    { id: 'key_new', key: 'svc_new000****', plan: 'pro', state: 'active', createdAt: at(10) },
-    { id: 'key_old', key: 'svc_old000****', plan: 'free', state: 'rotated', createdAt: at(0), endedAt: at(10) },
+    { id: 'key_new', key: 'svc_new000****', plan: 'pro', state: 'active', createdAt: at(10).toISOString() },
+    {
+      id: 'key_old',
+      key: 'svc_old000****',
+      plan: 'free',
+      state: 'rotated',
+      createdAt: at(0).toISOString(),
+      endedAt: at(10).toISOString(),
+    },
   ]);
   t.like(shown(account, 20), {
     length: 3,
@@ -47,7 +54,12 @@ test('a default key that was rotated with a grace has ended in the list of devel
 
 test('a default key that was revoked in its grace was rotated for the one list, and revoked for the other', (t) => {
   const account = after(...rotated, revokeKey({ named: { id: 'key_old' }, at: at(25) }));
-  t.like(presentDeveloperKeys(account)[1], { id: 'key_old', plan: 'free', state: 'rotated', endedAt: at(10) });
+  t.like(presentDeveloperKeys(account)[1], {
+    id: 'key_old',
+    plan: 'free',
+    state: 'rotated',
+    endedAt: at(10).toISOString(),
+  });
   t.like(shown(account, 26)[2], { id: 'key_old', state: 'revoked', valid_until: null, ended_at: 25 });
 });
 

@@ -1,13 +1,12 @@
 import Router from '@koa/router';
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
 import Koa from 'koa';
-import { secondsOf } from '../../../../ingress/api/present-file.ts';
-import { account as accountAnswer, changedAccount } from '../../../../ingress/api/response-schemas.ts';
+import { secondsOf } from '../../../../ingress/api/response-fields.ts';
 import { createKey, rotateKey } from '../../../../ingress/callers/change-keys.ts';
 import { answerErrors } from '../../../../ingress/middleware/answer-errors.ts';
 import type { RequestState } from '../../../../ingress/request-state.ts';
-import { updateAccount } from '../../../../ingress/routes/operators/accounts/account-settings.ts';
-import { retrieveAccount } from '../../../../ingress/routes/operators/accounts/accounts.ts';
+import { accountSchema as accountAnswer, changedAccountSchema } from '../../../../ingress/routes/accounts.ts';
 import type { ChangeAccount } from '../../../../shared/account-changes/change-account.ts';
 import { createRecordedChange } from '../../../../shared/account-changes/recorded-change.ts';
 import type { PlanFile } from '../../../../shared/plan-file/plan-file.ts';
@@ -16,6 +15,7 @@ import { defaultKeyOf } from '../../../../shared/store/accounts/key.ts';
 import { storeUnavailable } from '../../../../shared/store/documents/store-errors.ts';
 import { createSqliteHome } from '../../../shared/store/sqlite-home.ts';
 import { mint, newKey } from '../../../shared/store/store-contract.ts';
+import { stageOf } from '../../../support/api-routes.ts';
 import { recordedLog } from '../../../support/recorded-log.ts';
 import { serveApp } from '../../../support/serve-app.ts';
 
@@ -47,14 +47,9 @@ async function start(
     await next();
   });
   const router = new Router<RequestState>();
-  router.get(
-    '/:account',
-    retrieveAccount({
-      store: { ...store, audit },
-    }),
-  );
+  router.get('/:account', stageOf('retrieveAccount', { store: { ...store, audit } }));
   const changeRecorded = createRecordedChange({ changeAccount, store: { audit }, log });
-  router.patch('/:account', updateAccount({ changeRecorded }));
+  router.patch('/:account', stageOf('updateAccount', { authentication: { changeRecorded } }));
   app.use(router.routes());
   const { url } = parts.use(await serveApp(app));
   return {
@@ -71,7 +66,10 @@ const why = { suspended: true, reason: 'abuse' };
 
 test('a change is one line in the log, with all fields of its record', async (t) => {
   const { store, lines, failures, patch } = await start(t);
-  t.like(changedAccount.parse(await (await patch(why)).json()), { suspended: true, changes: [{ by: 'user:olga' }] });
+  t.like(changedAccountSchema.parse(await (await patch(why)).json()), {
+    suspended: true,
+    changes: [{ by: 'user:olga' }],
+  });
   const [record] = await store.audit.listAudit({ limit: 10 });
   t.like(record, { reason: 'abuse', address: '198.51.100.7' });
   t.deepEqual(lines, [

@@ -1,10 +1,10 @@
 import test from 'ava';
 import Koa from 'koa';
 import type { RequestState } from '../../../../ingress/request-state.ts';
-import { retrieveFleet } from '../../../../ingress/routes/operators/fleet.ts';
 import type { ProcessLoad } from '../../../../shared/fleet/process-load.ts';
 import type { PlanFile } from '../../../../shared/plan-file/plan-file.ts';
 import type { AccountStore } from '../../../../shared/store/accounts/account-store.ts';
+import { stageOf } from '../../../support/api-routes.ts';
 import { serveApp } from '../../../support/serve-app.ts';
 
 const location = 'cloud';
@@ -46,7 +46,7 @@ test('the load of a process that has left is not counted', async (t) => {
     new Map(accounts.map((account) => [account, 'Olga Operator']));
   const store = { accounts: { findNames } as unknown as AccountStore };
   const backendPauses = { read: async () => new Map([['a', pause]]) };
-  app.use(retrieveFleet({ fleet, queueDepthMax: 2_000, backendPauses, store }));
+  app.use(stageOf('retrieveFleet', { store, operators: { fleet, queueDepthMax: 2_000, backendPauses } }));
   await using served = await serveApp(app);
   const { workers = [], backends = [] } = (await (await fetch(served.url)).json()) as Record<string, object[]>;
   t.like(workers, [

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { changeFields, rotateSecret } from '../../../../ingress/routes/webhooks/webhook-changes.ts';
+import { changeFields, rotateSecret } from '../../../../ingress/routes/webhook-changes.ts';
 import { endpointOf } from '../../../shared/store/webhook-records.ts';
 
 const now = Date.parse('2026-12-06T00:00:00Z');

@@ -1,6 +1,6 @@
 import test from 'ava';
 import type { z } from 'zod';
-import { parseJsonBody } from '../../../../ingress/api/json-body.ts';
+import { parseJsonBody } from '../../../../ingress/listener/json-body.ts';
 import { chat } from '../../../../shared/endpoints/chat/chat.ts';
 import type { Endpoint } from '../../../../shared/endpoints/definition/endpoint.ts';
 import { messages } from '../../../../shared/endpoints/messages/messages.ts';

@@ -1,6 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { parseJsonBody } from '../../../../ingress/api/json-body.ts';
+import { parseJsonBody } from '../../../../ingress/listener/json-body.ts';
 import { type RequestCost, refuseLargerThanLimit } from '../../../../shared/endpoints/tokens/request-cost.ts';
 import { ApiError } from '../../../../shared/errors.ts';
 import { bodyFor } from '../../../../workers/exchange/body-for.ts';

@@ -1,0 +1,145 @@
+import type { ApplyTopUpCode } from '../shared/account-changes/apply-top-up-code.ts';
+import type { ChangeAccount } from '../shared/account-changes/change-account.ts';
+import type { RecordedChange } from '../shared/account-changes/recorded-change.ts';
+import type { ClearAccount } from '../shared/account-changes/remove-account.ts';
+import type { Caller } from '../shared/caller.ts';
+import type { BackendPauses } from '../shared/fleet/backend-pauses.ts';
+import type { FleetProcess } from '../shared/fleet/note-process.ts';
+import type { KeptAnswers } from '../shared/idempotency/kept-answer.ts';
+import type { LimitCounters } from '../shared/limits/admission.ts';
+import type { SuspensionWatch } from '../shared/limits/watch-suspensions.ts';
+import type { PlanFileStatus } from '../shared/plan-file/live/plan-file-status.ts';
+import type { PlanFile } from '../shared/plan-file/plan-file.ts';
+import type { Log } from '../shared/process/log.ts';
+import type { Redis } from '../shared/redis/connections.ts';
+import type { Store } from '../shared/store/store.ts';
+import type { Tracing } from '../shared/tracing/span.ts';
+import type { AddressRules } from '../shared/webhooks/webhook-address.ts';
+import type { WebhookSecrets } from '../shared/webhooks/webhook-secrets.ts';
+import type { Callers } from './callers/callers.ts';
+import type { CheckCaller } from './callers/check-caller.ts';
+import type { DisplayNames } from './callers/display-names.ts';
+import type { GuestKeys } from './callers/guests/guest-keys.ts';
+import type { LimitMints } from './callers/guests/limit-mints.ts';
+import type { KeyUse } from './callers/key-use.ts';
+import type { SharedCallers } from './callers/shared-callers.ts';
+import type { SignIn } from './callers/sign-in.ts';
+import type { InsertWithRoom } from './files/insert-with-room.ts';
+import type { UploadFile } from './files/upload-file.ts';
+import type { LimitFailures } from './limits/limit-failures.ts';
+import type { LimitCalls } from './limits/minute-counts.ts';
+import type { BodyBudget } from './listener/body-budget.ts';
+import type { LargeBodies } from './listener/large-bodies.ts';
+import type { RefusedBodies } from './listener/refused-bodies.ts';
+import type { IngressMetrics } from './metrics.ts';
+import type { Console } from './pages/console/console.ts';
+import type { Documentation } from './pages/documentation/documentation.ts';
+import type { SharedAssets } from './pages/shared-assets.ts';
+import type { StaticContent } from './pages/static-content.ts';
+import type { KnownFleet } from './plan-file/open-plan-file.ts';
+import type { observeQueues } from './queue/observe-queues.ts';
+import type { QueueBounds } from './queue/queue-bounds.ts';
+import type { QueueTurns } from './queue/queue-turns.ts';
+import type { RequestQueues } from './queue/request-queues.ts';
+import type { WaitingRequests } from './replies/waiting-requests.ts';
+import type { RequestLookUp } from './requests/find-requests.ts';
+import type { RequestsToEnd } from './requests/requests-to-end.ts';
+
+/** What the stages and routes of the public listener use. */
+export type AppParts = {
+  log: Log;
+  store: Store;
+  redis: Redis;
+  http: HttpParts;
+  authentication: AuthenticationParts;
+  queue: QueueParts;
+  operators: OperatorParts;
+  pages: PageParts;
+};
+
+/** Every request, its body, and the addresses of this service. */
+export type HttpParts = {
+  metrics: IngressMetrics;
+  /** Undefined if requests are not traced. */
+  tracing: Tracing | undefined;
+  currentPlanFile: () => PlanFile;
+  baseUrl: string;
+  docsUrl: string;
+  consoleUrl: string;
+  topupUrl: string;
+  securityHeaders: Readonly<Record<string, string>>;
+  trustedProxyHops: number;
+  body: BodyParts;
+  uploadFile: UploadFile;
+  /** `secrets` is undefined if the operator has not enabled webhooks. */
+  webhooks: { secrets: Pick<WebhookSecrets, 'seal'> | undefined; rules: AddressRules };
+};
+
+/** What reading bodies needs. `giveUp` is aborted when a shutdown stops waiting, with the `ApiError` for clients. */
+export type BodyParts = {
+  bodyBytesMax: number;
+  bodyMs: number;
+  giveUp: AbortSignal;
+  budget: BodyBudget;
+  refusedBodies: RefusedBodies;
+  largeBodies: LargeBodies;
+};
+
+/** Who calls, what changes accounts and keys, and the limits of callers that are not known yet. */
+export type AuthenticationParts = {
+  peppers: readonly string[];
+  signIn: SignIn;
+  callers: Callers;
+  sharedCallers: SharedCallers;
+  checkCaller: CheckCaller;
+  displayNames: DisplayNames;
+  guestKeys: GuestKeys;
+  keyUse: KeyUse;
+  changeAccount: ChangeAccount;
+  changeRecorded: RecordedChange;
+  clearAccount: ClearAccount;
+  applyTopUpCode: ApplyTopUpCode;
+  limitAuthFailures: LimitFailures;
+  limitCodeFailures: LimitFailures;
+  limitGuestCalls: LimitCalls;
+  /** Counts a write of an account's own keys or settings. Fails with `rate_limit_exceeded` if there are too many within a minute. */
+  limitSettingsWrites: (account: string) => Promise<void>;
+  limitMints: LimitMints;
+};
+
+/** Requests and batches on their way to workers, and their replies. */
+export type QueueParts = {
+  queues: RequestQueues;
+  queueTurns: Pick<QueueTurns, 'next' | 'taken'>;
+  queueBounds: QueueBounds;
+  waitingRequests: WaitingRequests;
+  /** This ingress's reply stream, undefined while it has none. */
+  replyTo: () => string | undefined;
+  suspensions: Pick<SuspensionWatch, 'follow'>;
+  requestsToEnd: RequestsToEnd;
+  requestLookUp: RequestLookUp;
+  keptAnswers: Pick<KeptAnswers, 'open'>;
+  insertWithRoom: InsertWithRoom;
+};
+
+/** What operators see and change beside accounts. */
+export type OperatorParts = {
+  planFileStatus: () => PlanFileStatus;
+  /** The processes that are alive. */
+  processes: () => readonly FleetProcess[];
+  fleet: KnownFleet & Pick<ReturnType<typeof observeQueues>, 'depths' | 'poolWorkers'>;
+  /** Requests that may wait in the queue of one model (QUEUE_DEPTH_MAX). */
+  queueDepthMax: number;
+  backendPauses: BackendPauses;
+  /** Reads an account as it is now, and the counters of its limits, which admission decides with. */
+  readCountersOf: (account: string) => Promise<{ caller: Caller; counters: LimitCounters }>;
+};
+
+/** What is served beside the API. */
+export type PageParts = {
+  console: Console;
+  documentation: Documentation;
+  sharedAssets: SharedAssets;
+  openApiDocument: StaticContent;
+  planFileSchema: StaticContent;
+};

@@ -1,0 +1,282 @@
+import { Readable } from 'node:stream';
+import { z } from 'zod';
+import { validationError } from '../../shared/errors.ts';
+import type { Log } from '../../shared/process/log.ts';
+import type { UsageDetail } from '../../shared/store/usage/usage-details.ts';
+import { usageMonthSchema } from '../../shared/store/usage/usage-record.ts';
+import { type DetailCounts, detailCountsSchema, usageCountsSchema } from '../../shared/store/usage/usage-sums.ts';
+import { count, date } from '../api/response-fields.ts';
+import { named } from '../api/route.ts';
+import type { AppContext } from '../request-state.ts';
+import {
+  addSums,
+  byValues,
+  formatCost,
+  noSums,
+  type Pricing,
+  type ReportRow,
+  reportRows,
+  type Sums,
+} from './report-rows.ts';
+import { type GroupName, groupNames, type ReportQuery } from './usage-query.ts';
+
+export type Report = {
+  details: AsyncIterable<readonly UsageDetail[]>;
+  query: ReportQuery;
+  pricing: Pricing | undefined;
+  isOfOneAccount: boolean;
+  /** Only so many rows, those with the most charged tokens. */
+  top?: number | undefined;
+};
+
+type ReportDeps = { log: Log; now?: () => number };
+
+/** Characters that are sent together. */
+const blockLength = 16_384;
+/** The time that a client has to read a report, beside the time that its bytes take at the minimum rate (contract.md#v1-unread-answers). */
+const readingMs = 60_000;
+const bytesPerSecondMin = 16_384;
+
+/** Returns the report, or writes it as a file of CSV. */
+export async function answerReport(
+  ctx: AppContext,
+  report: Report,
+  deps: ReportDeps,
+): Promise<UsageReport | undefined> {
+  const { query, pricing, top, ...source } = report;
+  const rows = reportRows(whileConnected(ctx, source.details), { ...query, pricing, ...source });
+  if (query.format === 'csv') {
+    await answerCsv(ctx, top === undefined ? rows : topOf(rows, top), { query, pricing, ...deps });
+    return undefined;
+  }
+  return presentReport(rows, { ...query, pricing, top });
+}
+
+/** Ends when the client has left: a report over many accounts reads the store for long, and no one would get it. */
+async function* whileConnected<Item>({ res }: AppContext, items: AsyncIterable<Item>): AsyncGenerator<Item> {
+  for await (const item of items) {
+    if (res.closed) return;
+    yield item;
+  }
+}
+
+async function* topOf(rows: AsyncIterable<readonly ReportRow[]>, top: number): AsyncGenerator<ReportRow[]> {
+  let kept: ReportRow[] = [];
+  for await (const piece of rows) kept = addToTop(kept, piece, top);
+  yield mostCharged(kept, top);
+}
+
+type Csv = Pick<Report, 'query' | 'pricing'> & ReportDeps;
+
+/** Streams the rows as they are read, no faster than the client takes them. */
+async function answerCsv(ctx: AppContext, rows: AsyncGenerator<ReportRow[]>, csv: Csv): Promise<void> {
+  const { start, end } = csv.query.range;
+  // Before the status and headers are set: if the store is unavailable, the response is an error, not a file.
+  const first = ctx.method === 'HEAD' ? undefined : await rows.next();
+  ctx.status = 200;
+  ctx.set('content-type', 'text/csv; charset=utf-8; header=present');
+  ctx.attachment(`usage-${start}-${end}.csv`);
+  if (first === undefined) return;
+  ctx.state.limitsReading = true;
+  ctx.body = Readable.from(blocks(ctx, withFirst(first, rows), csv), { objectMode: false });
+}
+
+async function* withFirst<Item>(first: IteratorResult<Item>, rest: AsyncGenerator<Item>): AsyncGenerator<Item> {
+  if (first.done) return;
+  yield first.value;
+  yield* rest;
+}
+
+/**
+ * The bytes of the file. If the rest cannot be read, or the client takes too long, the connection is reset: even a client of HTTP/1.0,
+ * which takes the end of the connection for that of the file, does not take a part for the complete file.
+ */
+async function* blocks(ctx: AppContext, rows: AsyncIterable<readonly ReportRow[]>, csv: Csv): AsyncGenerator<Buffer> {
+  const { query, pricing, log, now = () => performance.now() } = csv;
+  const columns = { groups: query.groups, pricing };
+  let [readForMs, bytes] = [0, 0];
+  try {
+    for await (const text of joined(linesOf(rows, columns))) {
+      const block = Buffer.from(text);
+      const offeredAt = now();
+      yield block;
+      readForMs += now() - offeredAt;
+      bytes += block.length;
+      if (readForMs > readingMs + (bytes / bytesPerSecondMin) * 1_000) throw new Error('the client reads too slowly');
+    }
+  } catch (error) {
+    log.warn({ err: error, requestId: ctx.state.requestId }, 'a report of usage was not sent completely');
+    ctx.req.socket.resetAndDestroy();
+    throw error;
+  }
+}
+
+async function* linesOf(rows: AsyncIterable<readonly ReportRow[]>, columns: Columns): AsyncGenerator<string> {
+  yield csvHeader(columns);
+  for await (const piece of rows) for (const row of piece) yield csvLine(row, columns);
+}
+
+/** Joins texts to texts of about the length of a block. */
+async function* joined(texts: AsyncIterable<string>): AsyncGenerator<string> {
+  let text = '';
+  for await (const next of texts) {
+    text += next;
+    if (text.length < blockLength) continue;
+    yield text;
+    text = '';
+  }
+  if (text !== '') yield text;
+}
+
+/** About 4 MB of JSON. */
+const rowsMax = 10_000;
+
+/** In the order of the columns and fields of a report. */
+export const shownCounts = [
+  'requests',
+  'failed',
+  'cancelled',
+  'promptTokens',
+  'cachedTokens',
+  'completionTokens',
+  'chargedTokens',
+  'overageTokens',
+] as const satisfies readonly (keyof DetailCounts)[];
+
+type Rows = AsyncIterable<readonly ReportRow[]>;
+type Shape = Pick<ReportQuery, 'range' | 'groups'> & { pricing: Pricing | undefined };
+
+/** The report as an object. Its total is that of all rows, also if `top` leaves out some. */
+export async function presentReport(
+  rows: Rows,
+  { range, groups, pricing, top }: Shape & { top?: number | undefined },
+): Promise<UsageReport> {
+  const total = noSums();
+  let kept: ReportRow[] = [];
+  for await (const piece of rows) {
+    for (const row of piece) addSums(total, row);
+    if (top !== undefined) kept = addToTop(kept, piece, top);
+    else if (kept.length + piece.length > rowsMax) throw tooManyRowsError();
+    else kept.push(...piece);
+  }
+  // The store has an order of accounts of its own.
+  kept = top === undefined ? kept.sort(byValues) : mostCharged(kept, top);
+  return {
+    ...range,
+    unit: 'tokens',
+    groupBy: [...groups],
+    ...(pricing !== undefined && { currency: pricing.currency }),
+    total: presentSums(total, pricing),
+    data: kept.map((row) => ({ ...presentValues(row, groups), ...presentSums(row, pricing) })),
+  };
+}
+
+/** Adds rows to those of which the first ones are kept in the end. Sorts only when there are twice as many. */
+export function addToTop(kept: ReportRow[], piece: readonly ReportRow[], count: number): ReportRow[] {
+  const all = [...kept, ...piece];
+  return all.length < 2 * count ? all : mostCharged(all, count);
+}
+
+/** The rows with the most charged tokens; of equal ones the first in order. */
+export function mostCharged(rows: readonly ReportRow[], count: number): ReportRow[] {
+  return rows
+    .toSorted((one, other) => other.counts.chargedTokens - one.counts.chargedTokens || byValues(one, other))
+    .slice(0, count);
+}
+
+function presentValues({ values }: ReportRow, groups: readonly GroupName[]): Record<string, string | null> {
+  // Usage without a key has an empty id.
+  return Object.fromEntries(groups.map((name, index) => [name, values[index] || null]));
+}
+
+function presentSums({ counts, cost, unpricedTokens }: Sums, pricing: Pricing | undefined) {
+  const shown = Object.fromEntries(shownCounts.map((name) => [name, counts[name]])) as DetailCounts; // it has all of them
+  return { ...shown, ...(pricing !== undefined && { cost: formatCost(cost), unpricedTokens }) };
+}
+
+function tooManyRowsError() {
+  const message = `there are more than ${rowsMax} rows: use format=csv, or fewer groups or days`;
+  return validationError([{ path: 'group_by', message }]);
+}
+
+export type Columns = { groups: readonly GroupName[]; pricing: Pricing | undefined };
+
+/** The names of the columns, as a line. */
+export function csvHeader({ groups, pricing }: Columns): string {
+  return lineOf([...groups, ...shownCounts, ...(pricing === undefined ? [] : ['cost', 'currency', 'unpricedTokens'])]);
+}
+
+export function csvLine({ values, counts, cost, unpricedTokens }: ReportRow, { pricing }: Columns): string {
+  const amounts = pricing === undefined ? [] : [formatCost(cost), pricing.currency, String(unpricedTokens)];
+  return lineOf([...values.map(textCell), ...shownCounts.map((name) => String(counts[name])), ...amounts]);
+}
+
+/** A line of CSV (RFC 4180), with its end. */
+function lineOf(cells: readonly string[]): string {
+  return `${cells.join()}\r\n`;
+}
+
+/**
+ * No name of an account, model, key or endpoint begins like a formula of a spreadsheet. If one did, a quotation mark in front of it would
+ * make it a text.
+ */
+function textCell(text: string): string {
+  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  return /[",\r\n]|^\s|\s$/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+export const usageCounts = usageCountsSchema.shape;
+export const usageDay = z.strictObject({ day: date, model: z.string(), ...usageCounts });
+
+export const usageSchema = named(
+  'Usage',
+  z.strictObject({
+    month: usageMonthSchema,
+    unit: z.literal('tokens'),
+    total: z.strictObject(usageCounts),
+    data: z.array(usageDay).meta({ description: 'By the day (UTC) of admission, then by model.' }),
+  }),
+);
+export const detailCounts = detailCountsSchema.shape;
+export const costs = {
+  cost: z
+    .string()
+    .optional()
+    .meta({ description: 'The cost of the tokens that have a price, exact. Only if the operator has set prices.' }),
+  unpricedTokens: count.optional().meta({ description: 'Tokens without a price on their day. Only with `cost`.' }),
+};
+export const usageReportSchema = named(
+  'UsageReport',
+  z.strictObject({
+    start: date,
+    end: date.meta({ description: 'The last day; it is included.' }),
+    unit: z.literal('tokens'),
+    groupBy: z.array(z.enum(groupNames)),
+    currency: z.string().optional().meta({ description: 'Of `cost`, ISO 4217.' }),
+    total: z.strictObject({ ...detailCounts, ...costs }).meta({ description: 'Of all usage in the range.' }),
+    data: z
+      .array(
+        z.strictObject({
+          account: z.string().optional(),
+          name: z.string().optional().meta({ description: 'The display name of the account.' }),
+          day: date.optional().meta({ description: 'The day of admission, UTC.' }),
+          model: z.string().optional().meta({ description: 'The own name of the model, if an alias was used.' }),
+          key: z
+            .string()
+            .nullable()
+            .optional()
+            .meta({ description: 'The id of the API key that was used; null: a sign-in token.' }),
+          endpoint: z.string().optional().meta({ description: 'The path of the endpoint.' }),
+          ...detailCounts,
+          ...costs,
+        }),
+      )
+      .meta({ description: 'At most 10,000 rows, with a field for each group, by their values.' }),
+  }),
+);
+/** A month in its own form, or a range of days. */
+
+export const usageOrReportSchema = named('UsageOrReport', z.union([usageSchema, usageReportSchema]));
+export type Usage = z.infer<typeof usageSchema>;
+export type UsageDay = z.infer<typeof usageDay>;
+export type UsageReport = z.infer<typeof usageReportSchema>;
+export type UsageRow = UsageReport['data'][number];
