@@ -1,13 +1,13 @@
 import type { Registry } from 'prom-client';
 import { createLimitMetrics } from '../shared/process/metrics.ts';
-import { createAnswerMetrics } from './answers/answer-metrics.ts';
 import { createBackendMetrics } from './backends/backend-metrics.ts';
 import { createBatchMetrics } from './batches/batch-metrics.ts';
-import { createLeaseMetrics } from './leases/expire-leases.ts';
-import { createIndexMetrics } from './maintenance/observe-indexes.ts';
-import { createKeptMetrics } from './maintenance/share-kept-room.ts';
+import { createAnswerMetrics } from './failover/answer-metrics.ts';
 import { createQueueMetrics } from './queue/queue-metrics.ts';
+import { createLeaseMetrics } from './requests/expire-leases.ts';
 import { createRequestMetrics } from './requests/request-metrics.ts';
+import { createIndexMetrics } from './upkeep/observe-indexes.ts';
+import { createKeptMetrics } from './upkeep/share-kept-room.ts';
 import { createUsageMetrics } from './usage/usage-metrics.ts';
 import { createWebhookMetrics } from './webhooks/webhook-metrics.ts';
 

@@ -6,7 +6,7 @@ import type { z } from 'zod';
 import { accountList, planLimits, planList } from '../../ingress/api/response-schemas.ts';
 import { usage, usageReport } from '../../ingress/usage/usage-schemas.ts';
 import { noCounts } from '../../shared/store/usage/usage-sums.ts';
-import { countTokens } from '../../workers/answers/count-tokens.ts';
+import { countTokens } from '../../workers/failover/count-tokens.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { chargedPrompt } from '../support/charged-prompt.ts';
 import { documentedFetch } from '../support/documented/documented-fetch.ts';

@@ -1,4 +1,3 @@
-import type { Evidence } from '../outcomes/outcome.ts';
 import {
   type Breaker,
   type BreakerState,
@@ -7,7 +6,7 @@ import {
   probeAfterMs,
   type WatchedCall,
 } from './breaker.ts';
-import { createEvidenceLog } from './evidence.ts';
+import { createEvidenceLog, type Evidence } from './evidence.ts';
 import { createRecentOutcomes, type RecentOutcomes } from './recent-outcomes.ts';
 
 /** One call, whose end decides about the next ones. */

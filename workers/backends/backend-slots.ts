@@ -1,6 +1,6 @@
 import type { Lane } from '../../shared/lane.ts';
 import type { Backend, PlanFile } from '../../shared/plan-file/plan-file.ts';
-import type { BackendUse, Share } from '../shares/renew-shares.ts';
+import type { BackendUse, Share } from '../fleet-limits/renew-shares.ts';
 import { type BackendLoad, createBackendLoad } from './backend-load.ts';
 import { probeAfterMs } from './breaker.ts';
 import { type Ask, createCandidates, createReserveAt } from './candidates.ts';

@@ -1,5 +1,5 @@
 import type { PauseKind } from '../../shared/fleet/process-load.ts';
-import type { BackendNews, Pause } from '../shares/renew-shares.ts';
+import type { BackendNews, Pause } from '../fleet-limits/renew-shares.ts';
 
 /** `full`: it is busy, and has not said for how long. */
 type Kind = PauseKind | 'full';

@@ -1,7 +1,7 @@
 import type { LaneWork } from '../queue/lane-worker.ts';
+import type { BatchSupervisor } from './batch-supervisor.ts';
 import { type LineWorkDeps, openLineWork } from './open-line-work.ts';
 import { openSupervision, type SupervisionDeps } from './open-supervision.ts';
-import type { BatchSupervisor } from './scheduler/batch-supervisor.ts';
 
 /** The work of the batch lane, and the supervision of batches, which starts when `supervise` is called. */
 type Batches = AsyncDisposable & { work: LaneWork; supervise(): BatchSupervisor };

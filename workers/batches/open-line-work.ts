@@ -14,23 +14,23 @@ import { type Redis, redisUnavailable } from '../../shared/redis/connections.ts'
 import { redisNow } from '../../shared/redis/redis-now.ts';
 import type { Store } from '../../shared/store/store.ts';
 import type { Tracing } from '../../shared/tracing/span.ts';
-import type { FindAnswer } from '../answers/find-answer.ts';
-import { createStartRun, type StartRun } from '../leases/start-run.ts';
+import type { FindAnswer } from '../failover/find-answer.ts';
 import type { LaneWork } from '../queue/lane-worker.ts';
 import type { LinePace } from '../queue/line-pace.ts';
-import { createPartitionBreaker } from '../redis/partition-breaker.ts';
+import { createStartRun, type StartRun } from '../requests/start-run.ts';
 import type { BatchMetrics } from './batch-metrics.ts';
 import { type AdmitLine, createAdmitLine } from './lines/admit-line.ts';
 import { createEndLine } from './lines/end-line.ts';
 import { createFailLostLine } from './lines/fail-lost-line.ts';
 import { createFinishLineAttempt, type FinishLineAttempt } from './lines/finish-line-attempt.ts';
+import { createKnownBytes } from './lines/known-bytes.ts';
 import { createKnownCallers } from './lines/known-callers.ts';
 import { createSendLineEvent } from './lines/line-events.ts';
 import { createProcessLine } from './lines/process-line.ts';
+import { createResultRoom } from './lines/result-room.ts';
 import { watchBatches } from './lines/watch-batches.ts';
 import { createWriteResults, type WriteResult } from './lines/write-results.ts';
-import { createKnownBytes } from './room/known-bytes.ts';
-import { createResultRoom } from './room/result-room.ts';
+import { createPartitionBreaker } from './partition-breaker.ts';
 
 /** The work of the batch lane, and the functions by which a line ends. */
 type LineWork = AsyncDisposable & { work: LaneWork; finishAttempt: FinishLineAttempt; writeResult: WriteResult };

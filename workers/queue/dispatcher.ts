@@ -1,6 +1,6 @@
 import { type Lane, lanes } from '../../shared/lane.ts';
 import type { Log } from '../../shared/process/log.ts';
-import type { StopReason } from '../answers/run.ts';
+import type { StopReason } from '../failover/run.ts';
 import type { HeldPayloads } from './held-payloads.ts';
 import { createJobRoom } from './job-room.ts';
 import type { LinePace } from './line-pace.ts';

@@ -1,7 +1,7 @@
 import { renewLocksEveryMs } from '../../shared/jobs/queues.ts';
 import type { Log } from '../../shared/process/log.ts';
 import { repeatWhile } from '../../shared/process/repeat-while.ts';
-import type { StopReason } from '../answers/run.ts';
+import type { StopReason } from '../failover/run.ts';
 
 /** A job whose lock is renewed. */
 export interface HeldLock {

@@ -3,8 +3,8 @@ import { lockMs, type QueueId, workerOptions } from '../../shared/jobs/queues.ts
 import type { Lane } from '../../shared/lane.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
-import type { Outcome, ProcessJob, StopReason, TakenJob } from '../answers/run.ts';
 import type { Reservation } from '../backends/reservation.ts';
+import type { Outcome, ProcessJob, StopReason, TakenJob } from '../failover/run.ts';
 import type { HeldPayloads } from './held-payloads.ts';
 import { createJobLocks } from './job-locks.ts';
 import type { QueueMetrics } from './queue-metrics.ts';

@@ -5,7 +5,7 @@ import type { WorkerConfig } from '../../shared/process/config.ts';
 import type { Log } from '../../shared/process/log.ts';
 import { inOneSlot, type Redis } from '../../shared/redis/connections.ts';
 import type { BackendSlots } from '../backends/backend-slots.ts';
-import { existingKeys } from '../redis/existing-keys.ts';
+import { existingKeys } from '../replies/existing-keys.ts';
 import { createDispatcher, type Dispatcher } from './dispatcher.ts';
 import type { HeldPayloads } from './held-payloads.ts';
 import { createLaneWorker, type LaneWork } from './lane-worker.ts';

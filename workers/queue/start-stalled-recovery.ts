@@ -2,7 +2,7 @@ import { lookForStalledEveryMs } from '../../shared/jobs/queues.ts';
 import type { Log } from '../../shared/process/log.ts';
 import { groupByTag } from '../../shared/redis/cluster.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
-import { existingKeys } from '../redis/existing-keys.ts';
+import { existingKeys } from '../replies/existing-keys.ts';
 import type { LaneWorker } from './lane-worker.ts';
 
 type PoolQueue = { pool: string; worker: Pick<LaneWorker, 'activeKey' | 'waitingKeys' | 'setMarker' | 'recover'> };

@@ -1,7 +1,7 @@
 import type { Log } from '../../shared/process/log.ts';
 import { repeatWhile } from '../../shared/process/repeat-while.ts';
 import { inOneSlot, type Redis } from '../../shared/redis/connections.ts';
-import { existingKeys } from '../redis/existing-keys.ts';
+import { existingKeys } from './existing-keys.ts';
 
 /**
  * Checks every few seconds whether the reply streams of the runs in progress still exist. A whole answer is sent only

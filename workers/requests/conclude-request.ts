@@ -1,13 +1,13 @@
 import { answerTooLarge } from '../../shared/endpoints/answers/size-budget.ts';
 import { type ApiError, clientGone, deadlineExceeded, upstreamsExhausted, waitedTooLong } from '../../shared/errors.ts';
 import type { Log } from '../../shared/process/log.ts';
-import type { AnswerOutcome, UsageCounters } from '../answers/answer-outcome.ts';
-import { interrupted, type UsageCounter } from '../answers/answer-request.ts';
-import { unknownUsage } from '../answers/answer-usage.ts';
-import { refusedBy, tooLongFor } from '../answers/refusals.ts';
-import type { Outcome, StartedRun, StopReason } from '../answers/run.ts';
-import type { LeaseHeartbeat } from '../leases/start-lease-heartbeat.ts';
+import type { AnswerOutcome, UsageCounters } from '../failover/answer-outcome.ts';
+import { interrupted, type UsageCounter } from '../failover/answer-request.ts';
+import { unknownUsage } from '../failover/answer-usage.ts';
+import { refusedBy, tooLongFor } from '../failover/refusals.ts';
+import type { Outcome, StartedRun, StopReason } from '../failover/run.ts';
 import type { EndRequest, RequestEnd } from './end-request.ts';
+import type { LeaseHeartbeat } from './start-lease-heartbeat.ts';
 
 /** Ends a request by the result of its run, or puts it back into its queue. Fails with the error of a `fault`. */
 export type ConcludeRequest = (run: StartedRun, found: AnswerOutcome) => Promise<Outcome>;

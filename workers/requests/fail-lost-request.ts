@@ -1,11 +1,11 @@
 import { ApiError } from '../../shared/errors.ts';
 import { inferenceJobSchema } from '../../shared/jobs/inference-job.ts';
-import { promptUsage } from '../answers/answer-usage.ts';
-import { createRunLedger } from '../answers/run-ledger.ts';
-import type { StartRun } from '../leases/start-run.ts';
+import { promptUsage } from '../failover/answer-usage.ts';
+import { createRunLedger } from '../failover/run-ledger.ts';
 import type { ReplyFrames } from '../replies/reply-frames.ts';
 import { createReplySender } from '../replies/send-reply.ts';
 import type { EndRequest } from './end-request.ts';
+import type { StartRun } from './start-run.ts';
 
 /**
  * Ends a job that was given up, with an error for its client. It counts as one more run, so that the ingress takes its reply as the

@@ -7,9 +7,7 @@ import type { Log } from '../../shared/process/log.ts';
 import type { LimitMetrics } from '../../shared/process/metrics.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import type { Tracing } from '../../shared/tracing/span.ts';
-import type { FindAnswer } from '../answers/find-answer.ts';
-import { createRenewLeases, startLeaseHeartbeat } from '../leases/start-lease-heartbeat.ts';
-import { createMarkStreaming, type StartRun } from '../leases/start-run.ts';
+import type { FindAnswer } from '../failover/find-answer.ts';
 import type { LaneWork } from '../queue/lane-worker.ts';
 import { createReplyFrames } from '../replies/reply-frames.ts';
 import type { PieceReaders } from '../replies/send-pieces.ts';
@@ -18,6 +16,8 @@ import { createEndRequest } from './end-request.ts';
 import { createFailLostRequest } from './fail-lost-request.ts';
 import { createProcessRequest } from './process-request.ts';
 import type { RequestMetrics } from './request-metrics.ts';
+import { createRenewLeases, startLeaseHeartbeat } from './start-lease-heartbeat.ts';
+import { createMarkStreaming, type StartRun } from './start-run.ts';
 
 /** Opens all that a worker needs for requests: the work of the interactive lane. */
 export function openRequestWork(deps: {

@@ -1,4 +1,4 @@
-import type { ExpireLeases } from '../leases/expire-leases.ts';
+import type { ExpireLeases } from '../requests/expire-leases.ts';
 
 /** A lease lives at least 30 s (lease-life.ts), so one that starts after a check never expires late. */
 const expireEveryMsMax = 20_000;

@@ -4,7 +4,7 @@ import { within } from '../../shared/process/shutdown.ts';
 import { ifAvailable, type Redis } from '../../shared/redis/connections.ts';
 import { outboxKey } from '../../shared/redis/keys.ts';
 import type { UsageStore } from '../../shared/store/usage/usage-store.ts';
-import type { ExpireLeases } from '../leases/expire-leases.ts';
+import type { ExpireLeases } from '../requests/expire-leases.ts';
 import { createDrainHeld } from './drain-held.ts';
 import { createDrainPartition, type OnStored } from './drain-partition.ts';
 import { createFailureBackoff, type FailureBackoff } from './failure-backoff.ts';

@@ -4,7 +4,7 @@ import type { Delivery, WebhookEndpoint, WebhookSchedule } from '../../shared/st
 import type { WebhookStore } from '../../shared/store/webhooks/webhook-store.ts';
 import { isUrgent } from '../../shared/webhooks/send-events.ts';
 import type { WebhookSecrets } from '../../shared/webhooks/webhook-secrets.ts';
-import type { AcquireLock, ReleaseLock } from '../locks/locks.ts';
+import type { AcquireLock, ReleaseLock } from '../upkeep/locks.ts';
 import {
   type AttemptResult,
   afterAttempt,

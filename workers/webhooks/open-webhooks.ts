@@ -7,7 +7,7 @@ import { redisNow } from '../../shared/redis/redis-now.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { createResolveHost } from '../../shared/webhooks/resolve-host.ts';
 import { createWebhookSecrets } from '../../shared/webhooks/webhook-secrets.ts';
-import { createAcquireLock, createReleaseLock } from '../locks/locks.ts';
+import { createAcquireLock, createReleaseLock } from '../upkeep/locks.ts';
 import { createFailureBackoff } from '../usage/failure-backoff.ts';
 import { createAnnounceQuota } from './announce-quota.ts';
 import { createDeliverToEndpoint } from './deliver-to-endpoint.ts';

@@ -16,7 +16,7 @@ import { loadScript } from '../../../shared/redis/load-lua.ts';
 import { redisNow } from '../../../shared/redis/redis-now.ts';
 import { fieldsOf, openInbox } from '../../../shared/redis/stream-inbox.ts';
 import { waitForRedis } from '../../../shared/redis/wait-for-redis.ts';
-import { existingKeys } from '../../../workers/redis/existing-keys.ts';
+import { existingKeys } from '../../../workers/replies/existing-keys.ts';
 import { type ClusterSide, openClusterSide } from '../../support/cluster-side.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 

@@ -8,7 +8,7 @@ import { parseMemoryArguments, usageText } from '../../../workers/memory/memory-
 import { reportOf } from '../../../workers/memory/memory-report.ts';
 
 const run = promisify(execFile);
-const command = (...args: string[]) => run(process.execPath, ['workers/memory/main.ts', ...args]);
+const command = (...args: string[]) => run(process.execPath, ['workers/memory/memory-main.ts', ...args]);
 
 test('each option is a number, and each has a value if it is not set', (t) => {
   const usual = parseMemoryArguments([]);

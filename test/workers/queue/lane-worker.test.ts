@@ -5,7 +5,7 @@ import { Registry } from 'prom-client';
 import { inferenceJobSchema } from '../../../shared/jobs/inference-job.ts';
 import { jobName, modelQueue } from '../../../shared/jobs/queues.ts';
 import { aborted } from '../../../shared/process/shutdown.ts';
-import type { ProcessJob } from '../../../workers/answers/run.ts';
+import type { ProcessJob } from '../../../workers/failover/run.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
 import { createHeldPayloads } from '../../../workers/queue/held-payloads.ts';
 import { createLaneWorker, type LaneWork, type LaneWorker } from '../../../workers/queue/lane-worker.ts';

@@ -6,7 +6,7 @@ import { inferenceJobSchema } from '../../../shared/jobs/inference-job.ts';
 import { jobName, modelQueue, workerOptions } from '../../../shared/jobs/queues.ts';
 import type { Lane } from '../../../shared/lane.ts';
 import type { Redis } from '../../../shared/redis/connections.ts';
-import type { Outcome, ProcessJob } from '../../../workers/answers/run.ts';
+import type { Outcome, ProcessJob } from '../../../workers/failover/run.ts';
 import { createHeldPayloads, type HeldPayloads } from '../../../workers/queue/held-payloads.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { openServedQueues, slotsForAll } from '../../support/served-queues.ts';

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { countPromptTokens, countTokens } from '../../../workers/answers/count-tokens.ts';
+import { countPromptTokens, countTokens } from '../../../workers/failover/count-tokens.ts';
 import { answerFor, type Fault, promptTokensOf } from '../../stack/model-server.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { rawAnswer, startRawBackend } from '../../support/raw-backend.ts';

@@ -1,6 +1,6 @@
 import test from 'ava';
 import type { InferenceJob } from '../../../shared/jobs/inference-job.ts';
-import { countPromptTokens, countTokens } from '../../../workers/answers/count-tokens.ts';
+import { countPromptTokens, countTokens } from '../../../workers/failover/count-tokens.ts';
 import { answerFor, type Fault, promptTokensOf } from '../../stack/model-server.ts';
 import { streamEvents } from '../../support/chat.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError } from '../../../shared/errors.ts';
-import type { ProcessJob } from '../../answers/run.ts';
+import type { ProcessJob } from '../../failover/run.ts';
 import { batchJobSchema } from './batch-job.ts';
 import type { FinishLineAttempt } from './finish-line-attempt.ts';
 import { failedLine } from './line-results.ts';

@@ -1,7 +1,7 @@
 import { type Batch, type BatchResult, lineBytesMax } from '../../../shared/batches/batch.ts';
 import { ApiError, errorStatus, nestedErrorBody } from '../../../shared/errors.ts';
 import type { TokenUsage } from '../../../shared/jobs/replies.ts';
-import { noTokens } from '../../answers/usage-report.ts';
+import { noTokens } from '../../failover/usage-report.ts';
 import { resultIdOf } from './ids.ts';
 
 type Line = Pick<BatchResult, 'batch' | 'line' | 'customId' | 'requestId'>;
