@@ -11,7 +11,7 @@ import { ApiError } from '../shared/errors.ts';
 import { countRefusedFields, createLimitMetrics, createRegistry } from '../shared/process/metrics.ts';
 import { partitionOf } from '../shared/redis/keys.ts';
 import { createSingleFlight } from '../shared/single-flight.ts';
-import { createKnownCallers } from '../workers/batches/lines/known-callers.ts';
+import { createKnownCallers } from '../workers/batches/lines/admit-line.ts';
 import { countTokens } from '../workers/failover/count-tokens.ts';
 import { relayedText } from '../workers/failover/relayed-text.ts';
 import { heapInUse } from './support/collect-garbage.ts';

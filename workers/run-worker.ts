@@ -19,18 +19,17 @@ import { openSlots } from './backends/open-slots.ts';
 import type { BatchSupervisor } from './batches/batch-supervisor.ts';
 import { loadTokenizer } from './failover/count-tokens.ts';
 import { listenForControl, waitForControl } from './listen-for-control.ts';
-import { warnOfLargePlans } from './memory/warn-of-large-plans.ts';
+import { warnOfLargePlans } from './memory/estimate-memory.ts';
 import { createWorkerMetrics } from './metrics.ts';
 import { type Connections, openConnections } from './open-connections.ts';
 import { openLaneWork } from './open-lane-work.ts';
 import { openPlanFile } from './open-plan-file.ts';
-import { createHeldPayloads } from './queue/held-payloads.ts';
+import { createHeldPayloads } from './queue/lane-worker.ts';
 import { createLinePace } from './queue/line-pace.ts';
 import { type ServedQueues, serveQueues } from './queue/serve-queues.ts';
 import { createPieceReaders } from './replies/send-pieces.ts';
 import { startMaintenance } from './upkeep/start-maintenance.ts';
-import { openUsageDrainer } from './usage/open-usage-drainer.ts';
-import type { UsageDrainer } from './usage/usage-drainer.ts';
+import { openUsageDrainer, type UsageDrainer } from './usage/usage-drainer.ts';
 import { openQuotaEvents, openWebhooks } from './webhooks/open-webhooks.ts';
 
 /** The time that an aborted job needs to abort its call, send its last reply and go back to its queue. */

@@ -6,7 +6,7 @@ import { createRegistry } from '../../shared/process/metrics.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { outboxKey, outboxMarksKey, partitionOf } from '../../shared/redis/keys.ts';
 import type { Store } from '../../shared/store/store.ts';
-import { createEndLeases } from '../../workers/requests/end-leases.ts';
+import { createEndLeases } from '../../workers/requests/expire-leases.ts';
 import { createMarkStreaming, createStartRun } from '../../workers/requests/start-run.ts';
 import { createDrainPartition } from '../../workers/usage/drain-partition.ts';
 import { createTrimOutbox } from '../../workers/usage/outbox.ts';

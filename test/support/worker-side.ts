@@ -8,11 +8,15 @@ import type { Reply } from '../../shared/jobs/replies.ts';
 import { createSettle } from '../../shared/limits/settle.ts';
 import { type PlanFile, parsePlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
+import { createOwnFields } from '../../workers/backend-client/body-for.ts';
 import { createCallBackend } from '../../workers/backend-client/call-backend.ts';
-import { createOwnFields } from '../../workers/backend-client/own-fields.ts';
 import { createBackendSlots } from '../../workers/backends/backend-slots.ts';
-import { createRetryBudget, type RetryBudget } from '../../workers/backends/retry-budget.ts';
-import { createFindAnswer, type FindAnswer } from '../../workers/failover/find-answer.ts';
+import {
+  createFindAnswer,
+  createRetryBudget,
+  type FindAnswer,
+  type RetryBudget,
+} from '../../workers/failover/find-answer.ts';
 import type { StopReason } from '../../workers/failover/run.ts';
 import { createWorkerMetrics } from '../../workers/metrics.ts';
 import { createReplyFrames } from '../../workers/replies/reply-frames.ts';

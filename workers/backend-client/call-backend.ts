@@ -1,12 +1,14 @@
 import type { Dispatcher } from 'undici';
 import { addressOf, headersOf } from '../../shared/backends/backend-request.ts';
+import type { HeldAnswer } from '../../shared/bytes/answer-budget.ts';
+import type { Source } from '../../shared/bytes/held-bytes.ts';
 import { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
+import { createSizeBudget } from '../../shared/endpoints/answers/size-budget.ts';
+import type { SizeBudget } from '../../shared/endpoints/definition/answer-format.ts';
 import type { Backend, Timeouts } from '../../shared/plan-file/plan-file.ts';
 import type { TraceContext } from '../../shared/tracing/span.ts';
-import type { AnswerRoom } from './answer-room.ts';
 import { type BodyReader, type Exchange, exchange, type Head } from './exchange.ts';
 import { readRefusal, readWhole, type WholeBody, wholeText } from './read-body.ts';
-import { type AnswerKind, readByFirstByte } from './read-by-first-byte.ts';
 import { type EventReader, readEvents, type StreamEnd } from './read-events.ts';
 
 /**
@@ -144,4 +146,62 @@ function requestOf(call: BackendCall, accept: string): Dispatcher.DispatchOption
 function refusalOf<Result>(call: BackendCall, head: Head, answer: Exchange<Result>): BodyReader | undefined {
   call.onHead();
   return head.status < 300 ? undefined : readRefusal(answer, head);
+}
+
+/** Server-sent events, or one JSON. */
+type AnswerKind = 'events' | 'JSON';
+
+/** White space, and the bytes of a byte order mark: any answer may begin with them. No reader gets them. */
+const skipped = new Set([0x20, 0x09, 0x0a, 0x0d, 0xef, 0xbb, 0xbf]);
+/** Of the fields of an event (`data`, `event`, `id`, `retry`) and of a comment. */
+const eventBytes = new Set([...'deir:'].map((first) => first.charCodeAt(0)));
+const jsonBytes = new Set([...'{['].map((first) => first.charCodeAt(0)));
+
+/**
+ * Reads an answer by what it is, which its first byte shows: proxies and servers give streams any media type
+ * (contract.md#ms10-media-types). An answer that is neither is `unreadable`. `onBlank` is called for bytes before it: any byte is a sign of
+ * life (contract.md#ms8-signs-of-life).
+ */
+function readByFirstByte({
+  readerOf,
+  onBlank,
+}: {
+  readerOf: (kind: AnswerKind) => BodyReader;
+  onBlank: () => void;
+}): BodyReader {
+  let reader: BodyReader | undefined;
+  return {
+    take(bytes) {
+      if (reader !== undefined) return reader.take(bytes);
+      const begin = bytes.findIndex((byte) => !skipped.has(byte));
+      if (begin === -1) return onBlank();
+      reader = readerOf(kindOf(bytes[begin] ?? 0));
+      reader.take(bytes.subarray(begin));
+    },
+    end: () => (reader ?? readerOf('events')).end(),
+    breakOff: (error) => (reader ?? readerOf('events')).breakOff(error),
+  };
+}
+
+function kindOf(byte: number): AnswerKind {
+  if (eventBytes.has(byte)) return 'events';
+  if (jsonBytes.has(byte)) return 'JSON';
+  throw new BackendError('unreadable', 'the answer is neither an event stream nor JSON');
+}
+
+/** The room for the answer of one call: what is spent counts in the budget of the process, up to the limit of one answer. */
+export interface AnswerRoom extends SizeBudget {
+  /** The answer begins to come from this source. */
+  readFrom(source: Source): void;
+}
+
+export function createAnswerRoom({ held, bytesMax }: { held: HeldAnswer; bytesMax: number }): AnswerRoom {
+  const size = createSizeBudget(bytesMax);
+  return {
+    readFrom: held.readFrom,
+    spend(bytes) {
+      held.add(bytes);
+      size.spend(bytes);
+    },
+  };
 }

@@ -1,9 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Dispatcher } from 'undici';
+import { type Dispatcher, errors } from 'undici';
 import type { Source } from '../../shared/bytes/held-bytes.ts';
-import type { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
+import { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
 import { inTurn } from '../../shared/turns/in-turn.ts';
-import { classifyFailure } from './classify-failure.ts';
 import { createTimeLimit, type TimeLimit } from './time-limit.ts';
 
 /** One HTTP call, as the reader of its answer sees it. Only the first outcome counts. */
@@ -251,4 +250,35 @@ function createHandler({
       else read(() => reader?.breakOff(failure));
     },
   };
+}
+
+/** A backend that asks for a shorter or longer pause is called again after these times. */
+const retryAfterMs = { min: 250, max: 60_000 };
+
+/** Classifies a failed call: a `BackendError` is returned unchanged, anything else by undici's error classes. */
+export function classifyFailure(error: unknown, { wasSent = true }: { wasSent?: boolean } = {}): BackendError {
+  if (error instanceof BackendError) return error;
+  const details = { cause: error, wasSent };
+  if (error instanceof errors.ConnectTimeoutError)
+    return new BackendError('connect_timeout', 'no connection in time', details);
+  if (error instanceof errors.HTTPParserError) return new BackendError('unreadable', 'the answer is not HTTP', details);
+  if (error instanceof errors.ResponseContentLengthMismatchError) {
+    return new BackendError('unreadable', 'the length of the answer differs from its content-length', details);
+  }
+  return new BackendError('connection', 'the connection failed', details);
+}
+
+/**
+ * In seconds or as a date (RFC 9110 10.2.3), or in milliseconds as OpenAI sends it. Undefined if a response has none, or asks for no pause.
+ */
+export function readRetryAfter(headers: IncomingHttpHeaders, now = Date.now()): number | undefined {
+  const milliseconds = Number(single(headers['retry-after-ms']) ?? Number.NaN);
+  const text = single(headers['retry-after']) ?? '';
+  const waitMs = /^\d+$/.test(text) ? Number(text) * 1_000 : Date.parse(text) - now;
+  const known = [milliseconds, waitMs].find((ms) => ms > 0);
+  return known === undefined ? undefined : Math.min(Math.max(known, retryAfterMs.min), retryAfterMs.max);
+}
+
+function single(header: string | string[] | undefined): string | undefined {
+  return typeof header === 'string' ? header : header?.[0];
 }

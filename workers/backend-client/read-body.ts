@@ -2,8 +2,7 @@ import { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
 import { readSaidBody } from '../../shared/endpoints/answers/backend-said.ts';
 import { decodeBackendText } from '../../shared/endpoints/answers/parse-backend-json.ts';
 import type { SizeBudget } from '../../shared/endpoints/definition/answer-format.ts';
-import { readRetryAfter } from './classify-failure.ts';
-import type { BodyReader, Exchange, Head } from './exchange.ts';
+import { type BodyReader, type Exchange, type Head, readRetryAfter } from './exchange.ts';
 
 /** The body of an error is read only up to these limits, because the status is enough without it. */
 const errorBytesMax = 65_536;

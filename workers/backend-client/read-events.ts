@@ -1,6 +1,6 @@
-import type { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
+import { createParser } from 'eventsource-parser';
+import { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
 import type { BodyReader, Exchange } from './exchange.ts';
-import { createEventStreamParser } from './parse-event-stream.ts';
 
 /** How a stream ended: it was one JSON (`whole`), its reader wanted no more (`cut`), `[DONE]` came, or it ended without it. */
 export type StreamEnd = 'cut' | 'done' | 'ended' | 'whole';
@@ -116,4 +116,87 @@ function createKeptBytes(exchange: Pick<Exchange<StreamEnd>, 'pause' | 'resume'>
       if (wasPaused) exchange.resume();
     },
   };
+}
+
+const eventCharactersMax = 4_194_304;
+
+/**
+ * Adds the `data` of each server-sent event to `events` when its last byte has arrived. Bytes may be split anywhere, also inside a
+ * character. Bytes that are not UTF-8, or an event without end, are `unreadable` (WHATWG HTML, server-sent events), after all events before
+ * them, for any split. Do not call it again after that.
+ */
+type ParseEventStream = (bytes: Uint8Array, events: string[]) => BackendError | undefined;
+
+export function createEventStreamParser(): ParseEventStream {
+  const decode = createUtf8Decoder();
+  let target: string[] = [];
+  const parser = createParser({ onEvent: ({ data }) => target.push(data), maxBufferSize: eventCharactersMax });
+
+  return function parseEventStream(bytes, events) {
+    target = events;
+    const { text, failure } = decode(bytes);
+    try {
+      parser.feed(text);
+    } catch (error) {
+      return unreadable(error);
+    }
+    return failure === undefined ? undefined : unreadable(failure);
+  };
+}
+
+function unreadable(cause: unknown): BackendError {
+  return new BackendError('unreadable', 'the event stream cannot be read', { cause });
+}
+
+/** The text of these bytes, up to the first that are not UTF-8. `failure`: the error of those. */
+type DecodedText = { text: string; failure?: unknown };
+
+const characterBytesMax = 4;
+
+/**
+ * Decodes text that comes in pieces, which may be split inside a character. Text before bytes that are not UTF-8 is returned, for any
+ * split. Do not call it again after a failure. A byte order mark is kept.
+ */
+export function createUtf8Decoder(): (piece: Uint8Array) => DecodedText {
+  const decoder = strictDecoder();
+  let latest: Uint8Array = new Uint8Array();
+  return function decode(piece) {
+    try {
+      const text = decoder.decode(piece, { stream: true });
+      latest = lastBytes(latest, piece);
+      return { text };
+    } catch (failure) {
+      return { text: textBefore(Buffer.concat([unfinished(latest), piece])), failure };
+    }
+  };
+}
+
+function strictDecoder() {
+  return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+}
+
+/** The last bytes, as many as an unfinished character can have. */
+function lastBytes(before: Uint8Array, piece: Uint8Array): Uint8Array {
+  const length = characterBytesMax - 1;
+  return piece.length >= length ? piece.slice(-length) : Buffer.concat([before, piece]).subarray(-length);
+}
+
+/** The unfinished character at the end of valid bytes. */
+function unfinished(bytes: Uint8Array): Uint8Array {
+  const first = bytes.findLastIndex((byte) => byte >= 0xc0);
+  const lead = bytes[first] ?? 0;
+  const length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+  return first >= 0 && bytes.length - first < length ? bytes.subarray(first) : new Uint8Array();
+}
+
+/** Byte by byte, because a failing decoder returns nothing of its input. */
+function textBefore(bytes: Uint8Array): string {
+  const decoder = strictDecoder();
+  let text = '';
+  try {
+    for (const byte of bytes) text += decoder.decode(Uint8Array.of(byte), { stream: true });
+  } catch {
+    // This is the invalid byte.
+  }
+  return text;
 }

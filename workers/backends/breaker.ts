@@ -236,5 +236,3 @@ export function createLook(deps: {
     },
   };
 }
-
-export type Look = ReturnType<typeof createLook>;

@@ -81,5 +81,3 @@ export function createEvidenceLog(now: () => number) {
     clear: (holder: string): void => void suspicions.delete(holder),
   };
 }
-
-export type EvidenceLog = ReturnType<typeof createEvidenceLog>;

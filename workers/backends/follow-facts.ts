@@ -13,7 +13,7 @@ function isPassing(status: number): boolean {
   return status === 429 || status >= 500;
 }
 
-/** Asks in the background: no request waits for it. */
+/** Follows what backends say of themselves (contract.md#ms14-settings-of-a-backend). Asks in the background: no request waits for it. */
 export function followFacts(deps: {
   ask: AskBackend;
   currentPlanFile: () => Pick<PlanFile, 'models' | 'backends'>;
@@ -75,6 +75,3 @@ export function followFacts(deps: {
     [Symbol.dispose]: looking[Symbol.dispose],
   };
 }
-
-/** What backends say of themselves (contract.md#ms14-settings-of-a-backend). */
-export type FollowedFacts = ReturnType<typeof followFacts>;

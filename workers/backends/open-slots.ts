@@ -10,7 +10,7 @@ import type { BackendChecks } from './backend-checks.ts';
 import type { BackendMetrics } from './backend-metrics.ts';
 import { type BackendSlots, createBackendSlots } from './backend-slots.ts';
 import { followFacts } from './follow-facts.ts';
-import { followOperatorPauses } from './follow-operator-pauses.ts';
+import { followOperatorPauses } from './pauses.ts';
 import type { BreakerStatus } from './served-backends.ts';
 
 /** Slots of backends. They have no share of fleet limits until `startShares` is called. */

@@ -1,13 +1,19 @@
 import type { Batch } from '../../shared/batches/batch.ts';
+import { nextBatch } from '../../shared/batches/batch-states.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
+import type { BatchStore } from '../../shared/store/batches/batch-store.ts';
 import type { Store } from '../../shared/store/store.ts';
-import { type AccountAction, type AccountEvent, initialAccountState, reduceAccount } from './account-state.ts';
-import { createBackoff } from './backoff.ts';
-import type { createCountBatch } from './count-batch.ts';
+import {
+  type AccountAction,
+  type AccountEvent,
+  type CountOutcome,
+  initialAccountState,
+  reduceAccount,
+} from './account-state.ts';
+import { createBackoff } from './batch-steps.ts';
 import { type BatchFeed, createBatchFeed } from './files/batch-feed.ts';
 import type { LineRules } from './files/parse-line.ts';
 import type { LineEvent } from './lines/line-events.ts';
-import { oneAtATime } from './one-at-a-time.ts';
 import { createQueueLines } from './queue-lines.ts';
 import type { createRecoverLostLines } from './recover-lost-lines.ts';
 
@@ -163,4 +169,50 @@ function changeFeeds(feeds: ReadonlyMap<string, BatchFeed>, action: FeedAction):
     case 'wake':
       for (const feed of feeds.values()) feed.wake(action.model, action.now);
   }
+}
+
+/**
+ * Returns a function that requests the work, which never runs twice at the same time. If the work is requested while it runs, it runs once
+ * more afterwards. None starts after `signal` is aborted. Failures of the work reject the request that started it.
+ */
+export function oneAtATime(work: () => Promise<void>, signal: AbortSignal): () => Promise<void> {
+  let isWorking = false;
+  let isRequested = false;
+
+  return async function request(): Promise<void> {
+    isRequested = true;
+    if (isWorking) return;
+    isWorking = true;
+    try {
+      while (isRequested && !signal.aborted) {
+        isRequested = false;
+        await work();
+      }
+    } finally {
+      isWorking = false;
+    }
+  };
+}
+
+/** Counts the results of a batch, and writes the counts if they have grown. A batch whose lines all have a result has run. */
+export function createCountBatch({ store }: { store: Pick<BatchStore, 'countResults' | 'changeBatch'> }) {
+  return async function countBatch(
+    { id, counts }: Batch,
+    feed: Pick<BatchFeed, 'isDone' | 'position'>,
+    now: number,
+  ): Promise<CountOutcome> {
+    const isFed = feed.isDone();
+    const { completed, failed } = await store.countResults(id);
+    const hasRun = isFed && completed + failed >= counts.total;
+    if (isFed && !hasRun) return 'mistaken';
+    if (!hasRun && completed + failed <= counts.completed + counts.failed) return 'running';
+    const at = new Date(now);
+    const position = feed.position();
+    await store.changeBatch(id, (found) => {
+      const counted = found && nextBatch(found, { type: 'counted', completed, failed, position }, at);
+      const next = hasRun && counted ? nextBatch(counted, { type: 'ran' }, at) : counted;
+      return { result: undefined, ...(next && { next }) };
+    });
+    return hasRun ? 'ran' : 'running';
+  };
 }

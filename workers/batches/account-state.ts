@@ -1,11 +1,17 @@
 import type { Batch, BatchRetry } from '../../shared/batches/batch.ts';
 import { isRunning } from '../../shared/batches/batch-states.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
-import type { CountOutcome } from './count-batch.ts';
 import type { NextLine, RefusedNextLine } from './files/batch-feed.ts';
-import { hasRoom, type LineInProgress } from './line-window.ts';
+import {
+  hasRoom,
+  isUnavailable,
+  type LineInProgress,
+  type ModelHealth,
+  withAnswer,
+  withFailure,
+  withProbe,
+} from './line-window.ts';
 import type { LineEvent } from './lines/line-events.ts';
-import { isUnavailable, type ModelHealth, withAnswer, withFailure, withProbe } from './model-health.ts';
 
 /** The running batches of one account, in the order in which they take turns. `plan` is undefined until it was read. */
 export type AccountState = {
@@ -36,6 +42,9 @@ export type AccountEvent =
   | { type: 'recovered'; batch: string; line: LineInProgress; retry: BatchRetry | undefined }
   | { type: 'check count'; batch: string; isDone: boolean; now: number }
   | { type: 'counted'; batch: string; counted: CountOutcome };
+
+/** `ran`: every line has a result; `mistaken`: the feed has no line left, but some lines have no result. */
+export type CountOutcome = 'running' | 'ran' | 'mistaken';
 
 /** What an event requires. `refresh if done` applies if the feed of the batch has no line left. */
 export type AccountAction =

@@ -3,7 +3,7 @@ import type { Release } from '../../shared/limits/release.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../shared/process/log.ts';
 import { type AccountEvent, type AccountState, linesInProgress, mayQueueMore } from './account-state.ts';
-import type { Backoff } from './backoff.ts';
+import type { Backoff } from './batch-steps.ts';
 import { type BatchFeed, isRefused, type NextLine, type RefusedNextLine } from './files/batch-feed.ts';
 import { createMayQueue } from './line-window.ts';
 import { batchJobOf } from './lines/batch-job.ts';

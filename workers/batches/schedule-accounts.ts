@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
+import { controlStreamLengthMax } from '../../shared/jobs/cancellation.ts';
 import type { ListWorkers } from '../../shared/jobs/list-workers.ts';
 import type { Log } from '../../shared/process/log.ts';
 import { within } from '../../shared/process/shutdown.ts';
 import { type Redis, readStrings } from '../../shared/redis/connections.ts';
 import { batchSchedulerLockKey } from '../../shared/redis/coordination-keys.ts';
-import { batchLockKey } from '../../shared/redis/keys.ts';
+import { batchLockKey, controlStreamKey } from '../../shared/redis/keys.ts';
 import type { BatchStore } from '../../shared/store/batches/batch-store.ts';
 import type { AcquireLock, ReleaseLock } from '../upkeep/locks.ts';
-import type { AssignAccounts } from './assign-accounts.ts';
-import { shareAccounts } from './share-accounts.ts';
 
 /** A dead scheduler is replaced after this time, plus the time until another worker tries to acquire its lock. */
 export const schedulerHoldMs = 5_000;
@@ -133,4 +133,52 @@ function loadsOf(workers: readonly string[], holders: readonly (string | null)[]
     if (holder !== null && load !== undefined) loads.set(holder, load + 1);
   }
   return loads;
+}
+
+/** `loads` is the number of accounts that each worker has. */
+type ShareOptions = {
+  accounts: readonly string[];
+  loads: ReadonlyMap<string, number>;
+  sharedMax: number;
+  random: () => number;
+};
+
+/** Assigns each account to the worker that has the fewest. A worker gets at most `sharedMax` of them, and the rest is left out. */
+export function shareAccounts({ accounts, loads, sharedMax, random }: ShareOptions): Map<string, string[]> {
+  const places = [...loads].flatMap(([worker, load]) =>
+    Array.from({ length: sharedMax }, (_, index) => ({ worker, load: load + index, lot: random() })),
+  );
+  places.sort((one, other) => one.load - other.load || one.lot - other.lot);
+  const shares = new Map<string, string[]>();
+  for (const [index, { worker }] of places.slice(0, accounts.length).entries()) {
+    const account = accounts[index];
+    if (account !== undefined) shares.set(worker, [...(shares.get(worker) ?? []), account]);
+  }
+  return shares;
+}
+
+const fieldsSchema = z.object({ accounts: z.string() });
+const accountsSchema = z.array(z.string());
+
+/** Asks a worker to run the batches of these accounts. False if the worker is gone. */
+type AssignAccounts = (worker: string, accounts: readonly string[]) => Promise<boolean>;
+
+/** `redis` is the one with the control streams. */
+export function createAssignAccounts(redis: Redis): AssignAccounts {
+  return async function assignAccounts(worker, accounts) {
+    const entry = ['accounts', JSON.stringify(accounts)];
+    const length = ['MAXLEN', '~', controlStreamLengthMax] as const;
+    return (await redis.xadd(controlStreamKey(worker), 'NOMKSTREAM', ...length, '*', ...entry)) !== null;
+  };
+}
+
+/** Returns the accounts that an entry of a control stream assigns. Empty for any other entry. */
+export function decodeAssignment(fields: Readonly<Record<string, string>>): string[] {
+  const entry = fieldsSchema.safeParse(fields);
+  if (!entry.success) return [];
+  try {
+    return accountsSchema.safeParse(JSON.parse(entry.data.accounts)).data ?? [];
+  } catch {
+    return [];
+  }
 }

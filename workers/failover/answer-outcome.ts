@@ -1,8 +1,12 @@
+import { promptTooLong } from '../../shared/endpoints/answers/prompt-too-long.ts';
+import { endpointAt } from '../../shared/endpoints/routes.ts';
+import { ApiError } from '../../shared/errors.ts';
+import type { QueuedCall } from '../../shared/jobs/inference-job.ts';
 import type { Answer, UsageCounter } from './answer-request.ts';
-import type { Decision } from './decide-outcome.ts';
+import { type Decision, openAiCodes } from './decide-outcome.ts';
 
 /** What a backend said about a request that is at fault, as its client may see it. `words` are empty if it said nothing readable. */
-export type RefusedBy = Pick<Decision, 'status' | 'kinds' | 'param'> & { words: string };
+type RefusedBy = Pick<Decision, 'status' | 'kinds' | 'param'> & { words: string };
 
 /** The numbers of a prompt that is too long, as far as they are known. */
 export type TooLong = Pick<Decision, 'promptTokens' | 'contextTokens'>;
@@ -25,3 +29,30 @@ export type AnswerOutcome = UsageCounters &
     | { outcome: 'interrupted' | 'late' | 'stopped' | 'too_large' }
     | { outcome: 'fault'; error: unknown }
   );
+
+const fieldPath = /^[A-Za-z_][\w.[\]-]{0,79}$/;
+
+/**
+ * The client's error for what a backend has refused, with its words (contract.md#d9-faults-of-the-request). `path`: what they are about.
+ */
+export function refusedBy({ words, status, kinds, param }: RefusedBy, path: string): ApiError {
+  const message = words || 'The model server refused the request.';
+  const code = kinds.find((kind) => openAiCodes.has(kind));
+  const openAi = {
+    ...(code !== undefined && { code }),
+    ...(param !== undefined && fieldPath.test(param) && { param }),
+  };
+  if (status === 413) return new ApiError('PAYLOAD_TOO_LARGE', message, { openAi });
+  return new ApiError('VALIDATION_ERROR', `${path}: ${message}`, { openAi });
+}
+
+/** The client's error for a prompt that fits into no context. */
+export function tooLongFor(
+  { endpoint }: Pick<QueuedCall, 'endpoint'>,
+  { promptTokens, contextTokens }: TooLong,
+): ApiError {
+  return promptTooLong(endpointAt(endpoint).request.promptField, {
+    ...(promptTokens !== undefined && { promptTokens }),
+    ...(contextTokens !== undefined && { contextTokens }),
+  });
+}

@@ -1,6 +1,5 @@
 import type { QueuedCall } from '../../shared/jobs/inference-job.ts';
-import type { BackendSlots } from '../backends/backend-slots.ts';
-import type { Ask } from '../backends/candidates.ts';
+import type { Ask, BackendSlots } from '../backends/backend-slots.ts';
 import type { Slot } from '../backends/reservation.ts';
 import type { AnswerOutcome, TooLong } from './answer-outcome.ts';
 import type { Decision } from './decide-outcome.ts';

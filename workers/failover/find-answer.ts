@@ -3,9 +3,8 @@ import { holderOf } from '../../shared/caller.ts';
 import { endpointAt } from '../../shared/endpoints/routes.ts';
 import type { BackendSlots, SlotAnswer } from '../backends/backend-slots.ts';
 import type { Slot } from '../backends/reservation.ts';
-import type { RetryBudget } from '../backends/retry-budget.ts';
-import type { AnswerMetrics } from './answer-metrics.ts';
 import type { AnswerOutcome } from './answer-outcome.ts';
+import { noTokens } from './answer-usage.ts';
 import { type AskedBackends, createAskedBackends } from './asked-backends.ts';
 import { createCallLimits } from './call-limits.ts';
 import { countPromptTokens } from './count-tokens.ts';
@@ -13,8 +12,7 @@ import type { Decision } from './decide-outcome.ts';
 import { treatments } from './outcome.ts';
 import { relayedText } from './relayed-text.ts';
 import type { CallingRun } from './run.ts';
-import { createTryBackend } from './try-backend.ts';
-import { noTokens } from './usage-report.ts';
+import { type AnswerMetrics, createTryBackend } from './try-backend.ts';
 
 /** Asks the backends of a run's model, one after another, until one answers. Does not settle the request or send the last reply. */
 export type FindAnswer = (run: CallingRun) => Promise<AnswerOutcome>;
@@ -119,3 +117,28 @@ async function estimated({ job }: CallingRun): Promise<AnswerOutcome | undefined
   if (estimate === undefined) return undefined;
   return { outcome: 'answered', answer: { body: estimate(await countPromptTokens(job)), usage: noTokens } };
 }
+
+const perRequest = 0.2;
+/** The most that quiet times can save, and what a new process starts with. */
+const savedMax = 10;
+
+/**
+ * Limits second rounds over the backends to a fifth of all requests, so that retries never double an overload (contract.md#q3-failover).
+ */
+export function createRetryBudget() {
+  let saved = savedMax;
+  return {
+    /** A request has arrived. */
+    earn(): void {
+      saved = Math.min(savedMax, saved + perRequest);
+    },
+    /** False if nothing is left. */
+    spend(): boolean {
+      if (saved < 1) return false;
+      saved -= 1;
+      return true;
+    },
+  };
+}
+
+export type RetryBudget = ReturnType<typeof createRetryBudget>;

@@ -1,29 +1,27 @@
+import { Counter, Histogram, type Registry } from 'prom-client';
 import { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
 import { answerBytesMax } from '../../shared/endpoints/answers/size-budget.ts';
 import { endpointAt } from '../../shared/endpoints/routes.ts';
 import type { Backend, PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../shared/process/log.ts';
+import { durationBuckets } from '../../shared/process/metrics.ts';
 import type { Tracing } from '../../shared/tracing/span.ts';
-import { createAnswerRoom } from '../backend-client/answer-room.ts';
-import { bodyFor, type CallLimit } from '../backend-client/body-for.ts';
-import type { BackendCall, CallBackend } from '../backend-client/call-backend.ts';
-import type { createOwnFields } from '../backend-client/own-fields.ts';
+import { bodyFor, type CallLimit, type createOwnFields } from '../backend-client/body-for.ts';
+import { type BackendCall, type CallBackend, createAnswerRoom } from '../backend-client/call-backend.ts';
 import type { Slot, SlotEnd } from '../backends/reservation.ts';
-import type { AnswerMetrics } from './answer-metrics.ts';
 import { type Answer, answerStream, answerWhole, type RunAnswer, type UsageCounter } from './answer-request.ts';
 import type { CallLimits } from './call-limits.ts';
 import { type Decision, decideOutcome } from './decide-outcome.ts';
 import { treatments } from './outcome.ts';
-import type { CallingRun } from './run.ts';
-import type { AttemptEnd } from './run-ledger.ts';
-import { type AttemptSpan, traceAttempt } from './trace-attempt.ts';
+import type { AttemptEnd, CallingRun } from './run.ts';
+import { type AttemptSpan, traceAttempt } from './trace-run.ts';
 
 /**
  * `failed`: the backend gave no answer. `stopped`: the call was aborted. `too_large`: its answer exceeds the limit of one answer. `fault`:
  * an error of ours. `received`: set once text was sent to the client. `produced`: set if the answer came as a stream, also if it is
  * assembled for the client.
  */
-export type Attempt = { received: UsageCounter | undefined; produced: UsageCounter | undefined } & (
+type Attempt = { received: UsageCounter | undefined; produced: UsageCounter | undefined } & (
   | { outcome: 'answered'; answer: Answer }
   | { outcome: 'failed'; decision: Decision }
   | { outcome: 'stopped' | 'too_large' }
@@ -33,7 +31,7 @@ export type Attempt = { received: UsageCounter | undefined; produced: UsageCount
 type CallMetrics = Pick<AnswerMetrics, 'attempts' | 'attemptDuration' | 'firstToken' | 'refusals'>;
 
 /** Calls one backend for a run, and ends the slot of the call. */
-export type TryBackend = (run: CallingRun, slot: Slot) => Promise<Attempt>;
+type TryBackend = (run: CallingRun, slot: Slot) => Promise<Attempt>;
 
 type Deps = {
   apiKeyOf: (backend: Backend) => string | undefined;
@@ -234,5 +232,45 @@ function measure(metrics: CallMetrics, { job, ledger }: CallingRun, { name, back
       metrics.attempts.inc({ ...labels, outcome: end.outcome });
       if (end.rule !== undefined) metrics.refusals.inc({ backend: name, rule: end.rule });
     },
+  };
+}
+
+export type AnswerMetrics = ReturnType<typeof createAnswerMetrics>;
+
+export function createAnswerMetrics(registry: Registry) {
+  const registers = [registry];
+  return {
+    retryRounds: new Counter({
+      name: 'svc_backend_retry_rounds_total',
+      help: 'Requests that tried the backends of their model a second time',
+      labelNames: ['model', 'endpoint'],
+      registers,
+    }),
+    attempts: new Counter({
+      name: 'svc_backend_attempts_total',
+      help: 'Calls to backends, by outcome',
+      labelNames: ['backend', 'model', 'endpoint', 'outcome'],
+      registers,
+    }),
+    refusals: new Counter({
+      name: 'svc_backend_rules_total',
+      help: 'Calls to backends without an answer, by the rule that recognised what the backend said',
+      labelNames: ['backend', 'rule'],
+      registers,
+    }),
+    attemptDuration: new Histogram({
+      name: 'svc_backend_attempt_duration_seconds',
+      help: 'Duration of calls to backends',
+      labelNames: ['backend', 'model', 'endpoint'],
+      buckets: durationBuckets,
+      registers,
+    }),
+    firstToken: new Histogram({
+      name: 'svc_backend_first_token_seconds',
+      help: 'Time from the call of a backend to the first token of its stream',
+      labelNames: ['backend', 'model', 'endpoint'],
+      buckets: durationBuckets,
+      registers,
+    }),
   };
 }

@@ -1,12 +1,24 @@
 import { Counter, type Registry } from 'prom-client';
+import { z } from 'zod';
 import type { Lane } from '../../shared/lane.ts';
 import { leaseGraceMs, leaseLifeMs } from '../../shared/limits/lease-life.ts';
 import { observeGauge } from '../../shared/process/observe-gauge.ts';
 import { within } from '../../shared/process/shutdown.ts';
 import { ifAvailable, nodeOf, type Redis } from '../../shared/redis/connections.ts';
-import { leaseHoldersKey, leasesKey, parseLeaseHolder } from '../../shared/redis/keys.ts';
+import {
+  keptBytesKey,
+  keyCountersKey,
+  type LeaseHolder,
+  leaseHolderOf,
+  leaseHoldersKey,
+  leaseKeysOf,
+  leasesKey,
+  parseLeaseHolder,
+  partitionOf,
+} from '../../shared/redis/keys.ts';
+import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';
 import { redisNow } from '../../shared/redis/redis-now.ts';
-import type { EndLeases } from './end-leases.ts';
+import { storedJson } from '../../shared/stored-values.ts';
 
 /** Accounts of a partition that are checked at a time. If there are more, the rest follow. */
 const accountsAtOnce = 100;
@@ -27,7 +39,7 @@ const aheadMs = (lane: Lane) => leaseGraceMs.started[lane] + 60_000;
 type Look = { node: string; seenAt: number; quietUntil: number };
 
 /** `ended`: how many leases. `nextMs`: time until the next one of the partition may expire; undefined if there is none. */
-export type Expiry = { ended: number; nextMs: number | undefined };
+type Expiry = { ended: number; nextMs: number | undefined };
 export type ExpireLeases = (partition: number) => Promise<Expiry>;
 
 /** Expires the leases that are past their time, in all accounts of a partition. */
@@ -121,5 +133,47 @@ export function createLeaseMetrics(registry: Registry) {
         read: count,
       });
     },
+  };
+}
+
+const leaseKeys = 'countersKey leasesKey leaseEndsKey lostRequestsKey outboxKey';
+const script = loadLua(new URL('./end-leases.lua', import.meta.url), {
+  keys: `${leaseKeys} leaseHoldersKey keptBytesKey ...keyCountersKeys`,
+  args: 'account leaseHolder atMost lifeMsMax dueBy lookAgainMs ...keyIds',
+});
+
+/** Max leases expired by one call of the script, so that other commands do not wait long. */
+const atMost = 50;
+/** How many were expired, and the further keys whose counters are needed to expire the others. */
+const answerSchema = storedJson.pipe(z.object({ ended: z.int(), missing: z.array(z.string()).default([]) }));
+
+/**
+ * Expires all leases of an account in a lane that are past their time, and returns how many there were. Idempotent. Leases that expire
+ * after `dueBy`, in milliseconds of Redis's clock, stay, because Redis may have been unavailable while this call was sent.
+ */
+type EndLeases = (holder: LeaseHolder, dueBy: number) => Promise<number>;
+
+export function createEndLeases(redis: Redis, { requestMs }: { requestMs: () => number }): EndLeases {
+  const call = loadScript(redis, script);
+  return async ({ account, lane }, dueBy) => {
+    const given = {
+      ...leaseKeysOf(account, lane),
+      leaseHoldersKey: leaseHoldersKey(partitionOf(account)),
+      keptBytesKey: keptBytesKey(account),
+      account,
+      leaseHolder: leaseHolderOf({ account, lane }),
+      atMost,
+      dueBy,
+      lifeMsMax: requestMs() + leaseGraceMs.started[lane],
+      lookAgainMs: leaseLifeMs,
+    };
+    let total = 0;
+    for (let keyIds: string[] = []; ; ) {
+      const keyCountersKeys = keyIds.map((keyId) => keyCountersKey(account, keyId));
+      const { ended, missing } = answerSchema.parse(await call({ ...given, keyCountersKeys, keyIds }));
+      total += ended;
+      if (ended < atMost && missing.length === 0) return total;
+      keyIds = [...new Set(missing)];
+    }
   };
 }

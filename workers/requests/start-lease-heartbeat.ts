@@ -57,7 +57,7 @@ const script = loadLua(new URL('./renew-leases.lua', import.meta.url), {
 });
 
 /** Extends started leases of requests to `lifeMs` from now; never shortens them. Leases that have ended stay ended. Idempotent. */
-export type RenewLeases = (requests: readonly LeasedRequest[], lifeMs: number) => Promise<void>;
+type RenewLeases = (requests: readonly LeasedRequest[], lifeMs: number) => Promise<void>;
 
 /** Makes one call for each partition of these requests' accounts, with at most `atMost` requests in each. */
 export function createRenewLeases(redis: Redis, { atMost = 500 }: { atMost?: number } = {}): RenewLeases {

@@ -6,13 +6,15 @@ import { toApiError } from '../../shared/errors.ts';
 import { guestPlan } from '../../shared/plan-file/plan-file-schema.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
+import { deviceLockKey, devicesLookedAtKey } from '../../shared/redis/coordination-keys.ts';
 import { countersKey, leasesKey, versionKeysOf } from '../../shared/redis/keys.ts';
 import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';
 import { type Account, lastSeen, monthOf } from '../../shared/store/accounts/account.ts';
 import type { ListedAccount } from '../../shared/store/accounts/account-store.ts';
 import { lastUseOf } from '../../shared/store/accounts/key.ts';
 import type { Store } from '../../shared/store/store.ts';
-import { agreedNow } from './agreed-now.ts';
+import { type AcquireLock, agreedNow } from './locks.ts';
+import { repeatTask } from './repeat-task.ts';
 
 const script = loadLua(new URL('./mark-removal.lua', import.meta.url), {
   keys: 'versionKey fillKey changesKey countersKey leasesKey',
@@ -112,7 +114,7 @@ export function createMarkRemoval(redis: Redis): MarkRemoval {
 }
 
 /** Whether a device may be removable, by its entry in the list of accounts. */
-export function isUnused(device: ListedAccount, since: Date): boolean {
+function isUnused(device: ListedAccount, since: Date): boolean {
   return lastSeen(device) < since && hasUsualSettings(device);
 }
 
@@ -129,4 +131,34 @@ export function isRemovable(device: Account, since: Date): boolean {
 
 function hasUsualSettings({ id, plan, suspended, overageEnabled }: ListedAccount): boolean {
   return id.startsWith('device:') && plan === guestPlan && !suspended && !overageEnabled;
+}
+
+/** After a completed pass. A failed one continues at the next call. */
+const passEveryMs = 86_400_000;
+
+/** One worker of the fleet removes unused devices once a day. If it dies, another worker starts a new pass. */
+export function startDeviceRemoval({
+  redis,
+  removeUnusedDevices,
+  acquireLock,
+  log,
+  everyMs = 60_000,
+}: {
+  redis: Pick<Redis, 'exists' | 'set'>;
+  removeUnusedDevices: RemoveUnusedDevices;
+  acquireLock: AcquireLock;
+  log: Pick<Log, 'warn'>;
+  /** Well below the lifetime of the lock. */
+  everyMs?: number;
+}): AsyncDisposable {
+  return repeatTask({
+    everyMs,
+    log,
+    failed: 'unused devices were not removed; trying again',
+    async work(signal) {
+      const isHeld = async () => !signal.aborted && (await acquireLock(deviceLockKey));
+      if (!(await isHeld()) || (await redis.exists(devicesLookedAtKey)) > 0) return;
+      if (await removeUnusedDevices(isHeld)) await redis.set(devicesLookedAtKey, '1', 'PX', passEveryMs);
+    },
+  });
 }

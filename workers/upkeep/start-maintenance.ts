@@ -1,18 +1,16 @@
+import type { Registry } from 'prom-client';
 import { createApplyTopUpCode } from '../../shared/account-changes/apply-top-up-code.ts';
 import { createChangeAccount } from '../../shared/account-changes/change-account.ts';
 import { createRecordedChange } from '../../shared/account-changes/recorded-change.ts';
 import { createClearAccount } from '../../shared/account-changes/remove-account.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../shared/process/log.ts';
+import { observeGauge } from '../../shared/process/observe-gauge.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { createAcquireLock, createReleaseLock } from './locks.ts';
-import { type createIndexMetrics, createObserveIndexes } from './observe-indexes.ts';
-import { createRemoveUnusedDevices } from './remove-unused-devices.ts';
-import { startAccountRemoval } from './start-account-removal.ts';
-import { startAuditCopy } from './start-audit-copy.ts';
-import { startCodeCompletion } from './start-code-completion.ts';
-import { startDeviceRemoval } from './start-device-removal.ts';
+import { createRemoveUnusedDevices, startDeviceRemoval } from './remove-unused-devices.ts';
+import { startAccountRemoval, startAuditCopy, startCodeCompletion } from './start-completions.ts';
 
 /** Longer than the pause between two passes, so that the same worker continues. */
 const auditHoldMs = 360_000;
@@ -78,5 +76,53 @@ export function startMaintenance({
     async [Symbol.asyncDispose]() {
       await Promise.all([copying, removing, completing, clearing].map((task) => task[Symbol.asyncDispose]()));
     },
+  };
+}
+
+/** A scrape in between gets the last answer. */
+const lookEveryMs = 60_000;
+
+/** Returns how many indexes of the store are missing; undefined if the store does not answer. Logs their names when they change. */
+export function createObserveIndexes({
+  store,
+  log,
+  now = () => performance.now(),
+}: {
+  store: Pick<Store, 'listMissingIndexes'>;
+  log: Pick<Log, 'warn' | 'info'>;
+  now?: () => number;
+}): () => Promise<number | undefined> {
+  let last: { at: number; missing: Promise<number | undefined> } | undefined;
+  let reported = '';
+
+  async function look(): Promise<number | undefined> {
+    try {
+      const missing = (await store.listMissingIndexes()).sort();
+      const names = missing.join(', ');
+      if (names !== reported && missing.length > 0)
+        log.warn({ indexes: missing }, 'the store has not all indexes; calls that need them are slow');
+      else if (names !== reported) log.info({}, 'the store has all indexes');
+      reported = names;
+      return missing.length;
+    } catch {
+      return undefined; // the check of the store reports that it is unavailable
+    }
+  }
+
+  return function observeIndexes() {
+    if (last === undefined || now() - last.at >= lookEveryMs) last = { at: now(), missing: look() };
+    return last.missing;
+  };
+}
+
+/** Registers the gauge. `look` is called at each scrape. */
+export function createIndexMetrics(registry: Registry) {
+  return {
+    observeIndexes: (look: () => Promise<number | undefined>): void =>
+      observeGauge(registry, {
+        name: 'svc_store_indexes_missing',
+        help: 'Indexes that the store does not have; the log of this worker has their names',
+        read: look,
+      }),
   };
 }

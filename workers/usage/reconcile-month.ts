@@ -1,13 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createSeed } from '../../shared/limits/seed.ts';
+import { isDeepStrictEqual } from 'node:util';
+import { ApiError } from '../../shared/errors.ts';
+import { entryOf } from '../../shared/jobs/usage-outbox.ts';
+import { createSeed, type MonthTokens, type Seed } from '../../shared/limits/seed.ts';
 import { type Redis, redisUnavailable } from '../../shared/redis/connections.ts';
+import { countersKey, outboxKey, outboxMarksKey, partitionOf } from '../../shared/redis/keys.ts';
 import { redisNow } from '../../shared/redis/redis-now.ts';
 import type { Store } from '../../shared/store/store.ts';
-import type { UsageMonth } from '../../shared/store/usage/usage-sums.ts';
-import { createCheckMonth } from './check-month.ts';
-import { driftOf, type MonthCheck, usageDiffers } from './reconcile-drift.ts';
+import type { UsageStore } from '../../shared/store/usage/usage-store.ts';
+import type { UsageMonth, UsageSum } from '../../shared/store/usage/usage-sums.ts';
 import { firstMonthKept } from './remove-old-months.ts';
-import type { RetryUnavailable } from './retry-unavailable.ts';
 
 export type ReconcileStore = Pick<Store, 'accounts' | 'usage'>;
 
@@ -79,4 +81,145 @@ export function createReconcileMonth(deps: {
     }
     return { found, left };
   };
+}
+
+/**
+ * Reads an account's month in the store and, if Redis counts it, in Redis. The result is also correct while requests are settled and
+ * drained, except for a record that reached the store early and is about to be repaired: the next check no longer finds it. Fails with
+ * `SERVICE_UNAVAILABLE`.
+ */
+export function createCheckMonth({
+  redis,
+  store,
+  seed,
+}: {
+  redis: Redis;
+  store: Pick<UsageStore, 'recomputeUsage'>;
+  seed: Seed;
+}): (month: UsageMonth) => Promise<MonthCheck> {
+  return async function checkMonth({ account, month }) {
+    const upTo = await summedUpTo(redis, partitionOf(account));
+    const sums = await store.recomputeUsage(account, month, upTo);
+    const isCounted = (await findCountedMonths(redis, account)).includes(month);
+    const seeded = isCounted ? await seed({ account }, month, 'compare') : undefined;
+    if (seeded?.before === undefined) return { account, month, ...sums, counter: undefined };
+    const { chargedTokens, reservedTokens, overageTokens } = seeded.after;
+    const missing = missingInSum(sums);
+    const expected = {
+      chargedTokens: chargedTokens + missing.chargedTokens,
+      reservedTokens,
+      overageTokens: overageTokens + missing.overageTokens,
+    };
+    return { account, month, ...sums, counter: { counted: seeded.before, expected } };
+  };
+}
+
+/** Returns which of the current and the last month Redis counts. Counters of older months are not used. */
+export async function findCountedMonths(redis: Redis, account: string): Promise<string[]> {
+  const months = await findRecentMonths(redis, countersKey(account));
+  const fields = months.map((month) => `${month}:chargedTokens`);
+  const counted = await redisUnavailable(redis.hmget(countersKey(account), ...fields));
+  return months.filter((_, index) => counted[index] !== null);
+}
+
+/** The last and the current month by Redis's clock, in this order. */
+export async function findRecentMonths(redis: Redis, key?: string): Promise<[string, string]> {
+  const now = await redisUnavailable(redisNow(redis, key));
+  return [firstMonthKept(now, 1), firstMonthKept(now, 0)];
+}
+
+/**
+ * Returns the entry of a partition up to which every record in the store must be in its sum, and no further record comes: the `drained`
+ * mark of the outbox, or a later position before the first waiting entry and before now. Records after it can only be from a Redis that
+ * has lost its data since. Fails with `SERVICE_UNAVAILABLE`.
+ */
+export async function summedUpTo(redis: Redis, partition: number): Promise<string> {
+  // In this order: entries that are appended after the first read come after `now`, and entries drained meanwhile do no harm.
+  const now = await redisUnavailable(redisNow(redis, outboxKey(partition)));
+  const drained = (await redisUnavailable(redis.hget(outboxMarksKey(partition), 'drained'))) ?? '0-0';
+  const waiting = await redisUnavailable(redis.xrange(outboxKey(partition), `(${drained}`, '+', 'COUNT', 1));
+  const [earliest = ''] = [`${now}-0`, ...waiting.map(([id]) => id)].map(entryBefore).sort();
+  const drainedEntry = entryOf(drained);
+  return earliest > drainedEntry ? earliest : drainedEntry;
+}
+
+const sequenceMax = 9_999_999_999; // the highest that an entry can hold
+
+/** Returns the last possible entry before this id. */
+export function entryBefore(streamId: string): string {
+  const [milliseconds = 0, sequence = 0] = streamId.split('-').map(Number);
+  return entryOf(sequence > 0 ? `${milliseconds}-${sequence - 1}` : `${milliseconds - 1}-${sequenceMax}`);
+}
+
+/**
+ * The result of a check of an account's month. `kept`: the sum in the store. `recomputed`: the sum of its records. `wrongDetails`: how many
+ * details do not match their records. `counter`: defined if Redis counts the month; `expected` follows from the records and from what waits
+ * in the outbox.
+ */
+export type MonthCheck = UsageMonth & {
+  kept: UsageSum | undefined;
+  recomputed: UsageSum | undefined;
+  wrongDetails: number;
+  counter: { counted: MonthTokens; expected: MonthTokens } | undefined;
+};
+
+/** The difference in charged tokens; 0 if only other numbers differ. Undefined if nothing differs. */
+export function driftOf(checked: MonthCheck): { tokens: number } | undefined {
+  const { counter } = checked;
+  if (!usageDiffers(checked) && isDeepStrictEqual(counter?.counted, counter?.expected)) return undefined;
+  const inCounter =
+    counter === undefined ? 0 : Math.abs(counter.counted.chargedTokens - counter.expected.chargedTokens);
+  // Not added up: usually Redis continues from a sum that was already wrong.
+  return { tokens: Math.max(Math.abs(missingInSum(checked).chargedTokens), inCounter) };
+}
+
+/** Whether the sum or a detail differs from the records. */
+function usageDiffers(checked: Pick<MonthCheck, 'kept' | 'recomputed' | 'wrongDetails'>): boolean {
+  return sumDiffers(checked) || checked.wrongDetails > 0;
+}
+
+export function sumDiffers({ kept, recomputed }: Pick<MonthCheck, 'kept' | 'recomputed'>): boolean {
+  return !isDeepStrictEqual(kept?.total, recomputed?.total);
+}
+
+/** Tokens that the records have and the sum does not; negative if the sum has too many. */
+function missingInSum({ kept, recomputed }: Pick<MonthCheck, 'kept' | 'recomputed'>): {
+  chargedTokens: number;
+  overageTokens: number;
+} {
+  return {
+    chargedTokens: (recomputed?.total.chargedTokens ?? 0) - (kept?.total.chargedTokens ?? 0),
+    overageTokens: (recomputed?.total.overageTokens ?? 0) - (kept?.total.overageTokens ?? 0),
+  };
+}
+
+/** Repeats work that fails because the store or Redis is unavailable, up to a time limit. Then it fails with the same error. */
+export type RetryUnavailable = <T>(work: () => Promise<T>) => Promise<T>;
+
+const pauseMs = 250;
+
+/** No further attempt begins once `signal` is aborted. */
+export function createRetryUnavailable({
+  unavailableMsMax,
+  signal,
+}: {
+  unavailableMsMax: number;
+  signal: AbortSignal;
+}): RetryUnavailable {
+  return async function retryUnavailable(work) {
+    const giveUpAt = performance.now() + unavailableMsMax;
+    for (;;) {
+      signal.throwIfAborted();
+      try {
+        return await work();
+      } catch (error) {
+        if (!isUnavailable(error) || performance.now() >= giveUpAt) throw error;
+      }
+      await sleep(pauseMs, undefined, { signal });
+    }
+  };
+}
+
+export function isUnavailable(error: unknown): boolean {
+  return error instanceof ApiError && error.code === 'SERVICE_UNAVAILABLE';
 }

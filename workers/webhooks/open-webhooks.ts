@@ -8,13 +8,12 @@ import type { Store } from '../../shared/store/store.ts';
 import { createResolveHost } from '../../shared/webhooks/resolve-host.ts';
 import { createWebhookSecrets } from '../../shared/webhooks/webhook-secrets.ts';
 import { createAcquireLock, createReleaseLock } from '../upkeep/locks.ts';
-import { createFailureBackoff } from '../usage/failure-backoff.ts';
+import { createFailureBackoff } from '../upkeep/repeat-task.ts';
 import { createAnnounceQuota } from './announce-quota.ts';
-import { createDeliverToEndpoint } from './deliver-to-endpoint.ts';
+import { createDeliverToEndpoint, type WebhookMetrics } from './deliver-to-endpoint.ts';
 import { createPostEvent } from './post-event.ts';
 import { startAnnouncing } from './start-announcing.ts';
 import { startDelivering } from './start-delivering.ts';
-import type { WebhookMetrics } from './webhook-metrics.ts';
 
 /** Three times as long as an attempt may take. */
 const deliveryHoldMs = 30_000;

@@ -3,7 +3,7 @@ import type { Log } from '../../shared/process/log.ts';
 import { within } from '../../shared/process/shutdown.ts';
 import type { WebhookSchedule } from '../../shared/store/webhooks/webhook.ts';
 import type { WebhookStore } from '../../shared/store/webhooks/webhook-store.ts';
-import type { FailureBackoff } from '../usage/failure-backoff.ts';
+import type { FailureBackoff } from '../upkeep/repeat-task.ts';
 import type { DeliverToEndpoint } from './deliver-to-endpoint.ts';
 
 const endpointsAtOnce = 32;

@@ -2,8 +2,7 @@ import { Registry } from 'prom-client';
 import { partitionCount } from '../../../shared/redis/keys.ts';
 import { redisNow } from '../../../shared/redis/redis-now.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
-import { createEndLeases } from '../../../workers/requests/end-leases.ts';
-import { createExpireLeases } from '../../../workers/requests/expire-leases.ts';
+import { createEndLeases, createExpireLeases } from '../../../workers/requests/expire-leases.ts';
 import { nodesOf, openRedis } from '../open-redis.ts';
 import { fixClock } from '../redis-clock.ts';
 

@@ -1,7 +1,7 @@
 import test from 'ava';
 import { errors } from 'undici';
 import { BackendError } from '../../../shared/endpoints/answers/backend-error.ts';
-import { classifyFailure, readRetryAfter } from '../../../workers/backend-client/classify-failure.ts';
+import { classifyFailure, readRetryAfter } from '../../../workers/backend-client/exchange.ts';
 
 test('classifies a failed connection by its kind, and keeps the cause for the log', (t) => {
   const table = [

@@ -1,6 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { createUtf8Decoder } from '../../../workers/backend-client/decode-utf8.ts';
+import { createUtf8Decoder } from '../../../workers/backend-client/read-events.ts';
 
 function decoded(pieces: readonly Uint8Array[]) {
   const decode = createUtf8Decoder();

@@ -1,7 +1,6 @@
 import test from 'ava';
 import { priorityMax } from '../../../shared/plan-file/plan-file-schema.ts';
-import { bodyFor } from '../../../workers/backend-client/body-for.ts';
-import { createOwnFields } from '../../../workers/backend-client/own-fields.ts';
+import { bodyFor, createOwnFields } from '../../../workers/backend-client/body-for.ts';
 import { batchPlan } from '../../support/batch-plan.ts';
 
 const { plans } = batchPlan();

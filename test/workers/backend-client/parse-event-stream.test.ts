@@ -1,6 +1,6 @@
 import test from 'ava';
 import { BackendError } from '../../../shared/endpoints/answers/backend-error.ts';
-import { createEventStreamParser } from '../../../workers/backend-client/parse-event-stream.ts';
+import { createEventStreamParser } from '../../../workers/backend-client/read-events.ts';
 
 /** The events that each piece completes, up to a piece that cannot be read. */
 function read(...parts: (string | Uint8Array)[]): { events: string[][]; failure: BackendError | undefined } {

@@ -1,6 +1,6 @@
 import test from 'ava';
 import type { BackendPause } from '../../../shared/fleet/backend-pauses.ts';
-import { followOperatorPauses } from '../../../workers/backends/follow-operator-pauses.ts';
+import { followOperatorPauses } from '../../../workers/backends/pauses.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
 const pause = { since: 0, until: 60_000, by: 'user:olga', reason: null };

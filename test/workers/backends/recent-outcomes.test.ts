@@ -1,5 +1,5 @@
 import test from 'ava';
-import { createRecentOutcomes } from '../../../workers/backends/recent-outcomes.ts';
+import { createRecentOutcomes } from '../../../workers/backends/backend-health.ts';
 
 test('outcomes of about the last minute are counted, and older ones are forgotten', (t) => {
   let now = 5_000;

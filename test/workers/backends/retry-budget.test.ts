@@ -1,5 +1,5 @@
 import test from 'ava';
-import { createRetryBudget } from '../../../workers/backends/retry-budget.ts';
+import { createRetryBudget } from '../../../workers/failover/find-answer.ts';
 
 test('a fifth of all requests may try again, plus ten saved from quiet times', (t) => {
   const budget = createRetryBudget();

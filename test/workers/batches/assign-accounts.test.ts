@@ -1,7 +1,7 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { controlStreamKey } from '../../../shared/redis/keys.ts';
-import { createAssignAccounts, decodeAssignment } from '../../../workers/batches/assign-accounts.ts';
+import { createAssignAccounts, decodeAssignment } from '../../../workers/batches/schedule-accounts.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 
 let own: RedisDatabase;

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { createBackoff } from '../../../workers/batches/backoff.ts';
+import { createBackoff } from '../../../workers/batches/batch-steps.ts';
 
 function open() {
   const clock = { ms: 0 };

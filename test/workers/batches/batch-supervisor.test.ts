@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
 import type { Batch } from '../../../shared/batches/batch.ts';
 import { enterRoom, newRoomEntry } from '../../../shared/batches/batch-room.ts';
 import { aborted } from '../../../shared/process/shutdown.ts';
 import { batchLockKey } from '../../../shared/redis/keys.ts';
 import { superviseBatches } from '../../../workers/batches/batch-supervisor.ts';
-import { createClearBatch } from '../../../workers/batches/files/clear-batch.ts';
-import { createCloseBatch } from '../../../workers/batches/files/close-batch.ts';
+import { createClearBatch, createCloseBatch } from '../../../workers/batches/files/close-batch.ts';
 import { createValidateBatch } from '../../../workers/batches/files/validate-batch.ts';
 import { createWriteBatchFiles } from '../../../workers/batches/files/write-batch-files.ts';
 import { createAcquireLock, createReleaseLock } from '../../../workers/upkeep/locks.ts';

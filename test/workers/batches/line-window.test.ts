@@ -1,6 +1,11 @@
 import test from 'ava';
-import { createMayQueue, hasRoom, type LineInProgress, mayQueueFor } from '../../../workers/batches/line-window.ts';
-import type { ModelHealth } from '../../../workers/batches/model-health.ts';
+import {
+  createMayQueue,
+  hasRoom,
+  type LineInProgress,
+  type ModelHealth,
+  mayQueueFor,
+} from '../../../workers/batches/line-window.ts';
 
 const now = 100_000;
 

@@ -6,7 +6,7 @@ import {
   withAnswer,
   withFailure,
   withProbe,
-} from '../../../workers/batches/model-health.ts';
+} from '../../../workers/batches/line-window.ts';
 
 const now = 1_000_000;
 

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { oneAtATime } from '../../../workers/batches/one-at-a-time.ts';
+import { oneAtATime } from '../../../workers/batches/account-scheduler.ts';
 
 /** Work that ends when the test resolves it. */
 function open() {

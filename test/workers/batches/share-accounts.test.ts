@@ -1,6 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { shareAccounts } from '../../../workers/batches/share-accounts.ts';
+import { shareAccounts } from '../../../workers/batches/schedule-accounts.ts';
 
 const countsOf = (loads: ReadonlyMap<string, number>, shares: ReadonlyMap<string, readonly string[]>) =>
   [...loads].map(([worker, load]) => load + (shares.get(worker)?.length ?? 0));

@@ -1,8 +1,8 @@
 import test from 'ava';
 import { BackendError } from '../../../shared/endpoints/answers/backend-error.ts';
 import { readSaid, readSaidBody } from '../../../shared/endpoints/answers/backend-said.ts';
+import { operatorRules } from '../../../workers/failover/backend-rules.ts';
 import { decide, decideOutcome, rules } from '../../../workers/failover/decide-outcome.ts';
-import { operatorRules } from '../../../workers/failover/operator-rules.ts';
 import { treatments } from '../../../workers/failover/outcome.ts';
 
 for (const rule of rules) {

@@ -5,10 +5,9 @@ import { BackendError } from '../../../shared/endpoints/answers/backend-error.ts
 import type { InferenceJob } from '../../../shared/jobs/inference-job.ts';
 import type { Reply } from '../../../shared/jobs/replies.ts';
 import type { CallBackend } from '../../../workers/backend-client/call-backend.ts';
-import { createAnswerMetrics } from '../../../workers/failover/answer-metrics.ts';
 import { createFindAnswer } from '../../../workers/failover/find-answer.ts';
-import type { CallingRun } from '../../../workers/failover/run.ts';
-import { createRunLedger } from '../../../workers/failover/run-ledger.ts';
+import { type CallingRun, createRunLedger } from '../../../workers/failover/run.ts';
+import { createAnswerMetrics } from '../../../workers/failover/try-backend.ts';
 import { answerFor } from '../../stack/model-server.ts';
 import { heldAlone } from '../../support/answer-room.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';

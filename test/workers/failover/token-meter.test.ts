@@ -1,7 +1,7 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { countTokens } from '../../../workers/failover/count-tokens.ts';
-import { createTokenMeter } from '../../../workers/failover/token-meter.ts';
+import { createTokenMeter } from '../../../workers/failover/output-guard.ts';
 
 test('a text that is too short for the limit is not counted', (t) => {
   const meter = createTokenMeter();

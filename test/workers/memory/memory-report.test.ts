@@ -4,8 +4,7 @@ import test from 'ava';
 import { outboxLengthFor } from '../../../shared/redis/outbox-bound.ts';
 import { estimateMemory } from '../../../workers/memory/estimate-memory.ts';
 import { itemBytes } from '../../../workers/memory/item-bytes.ts';
-import { parseMemoryArguments, usageText } from '../../../workers/memory/memory-arguments.ts';
-import { reportOf } from '../../../workers/memory/memory-report.ts';
+import { parseMemoryArguments, reportOf, usageText } from '../../../workers/memory/run-memory.ts';
 
 const run = promisify(execFile);
 const command = (...args: string[]) => run(process.execPath, ['workers/memory/memory-main.ts', ...args]);

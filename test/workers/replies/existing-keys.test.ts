@@ -1,5 +1,5 @@
 import test from 'ava';
-import { existingKeys } from '../../../workers/replies/existing-keys.ts';
+import { existingKeys } from '../../../workers/replies/watch-readers.ts';
 import { openRedisDatabase } from '../../support/private-redis.ts';
 import { watchRedis } from '../../support/watch-redis.ts';
 

@@ -1,6 +1,6 @@
 import test from 'ava';
 import { Registry } from 'prom-client';
-import { createIndexMetrics, createObserveIndexes } from '../../../workers/upkeep/observe-indexes.ts';
+import { createIndexMetrics, createObserveIndexes } from '../../../workers/upkeep/start-maintenance.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
 test('missing indexes are a gauge, and are logged by name once until they change', async (t) => {

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { startAccountRemoval } from '../../../workers/upkeep/start-account-removal.ts';
+import { startAccountRemoval } from '../../../workers/upkeep/start-completions.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { auditLockKey } from '../../../shared/redis/coordination-keys.ts';
 import type { AuditStore, CopiedAudit } from '../../../shared/store/accounts/audit-store.ts';
-import { startAuditCopy } from '../../../workers/upkeep/start-audit-copy.ts';
+import { startAuditCopy } from '../../../workers/upkeep/start-completions.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
 /** Copies these pages, each by the account before it. Ends after `wanted` pages were read, or the lock was requested 50 times. */

@@ -1,7 +1,7 @@
 import test from 'ava';
 import { storeUnavailable } from '../../../shared/store/documents/store-errors.ts';
 import { claimCode, type TopUpCode } from '../../../shared/store/top-up-codes/top-up-code.ts';
-import { startCodeCompletion } from '../../../workers/upkeep/start-code-completion.ts';
+import { startCodeCompletion } from '../../../workers/upkeep/start-completions.ts';
 import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
 import { topUpCodeOf } from '../../shared/store/top-up-code-records.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';

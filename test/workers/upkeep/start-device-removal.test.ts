@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import type { Redis } from '../../../shared/redis/connections.ts';
-import { startDeviceRemoval } from '../../../workers/upkeep/start-device-removal.ts';
+import { startDeviceRemoval } from '../../../workers/upkeep/remove-unused-devices.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
 const dayMs = 86_400_000;

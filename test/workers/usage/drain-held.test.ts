@@ -2,9 +2,8 @@ import test from 'ava';
 import { Registry } from 'prom-client';
 import { storeUnavailable } from '../../../shared/store/documents/store-errors.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
-import { createDrainHeld } from '../../../workers/usage/drain-held.ts';
-import type { DrainReport } from '../../../workers/usage/drain-partition.ts';
-import { createFailureBackoff } from '../../../workers/usage/failure-backoff.ts';
+import { createFailureBackoff } from '../../../workers/upkeep/repeat-task.ts';
+import { createDrainHeld, type DrainReport } from '../../../workers/usage/drain-partition.ts';
 import { createTrimSchedule } from '../../../workers/usage/outbox.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { createFailureBackoff } from '../../../workers/usage/failure-backoff.ts';
+import { createFailureBackoff } from '../../../workers/upkeep/repeat-task.ts';
 
 test('waits grow up to five seconds, with jitter, and end when the task works again', (t) => {
   let [time, lot] = [0, 0];

@@ -1,9 +1,10 @@
 import { once } from 'node:events';
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
 import { mastersOf } from '../../../shared/redis/connections.ts';
 import { countersKey } from '../../../shared/redis/keys.ts';
-import { createMonthsToReconcile } from '../../../workers/usage/months-to-reconcile.ts';
-import { createRetryUnavailable } from '../../../workers/usage/retry-unavailable.ts';
+import { createRetryUnavailable } from '../../../workers/usage/reconcile-month.ts';
+import { createMonthsToReconcile } from '../../../workers/usage/reconcile-usage.ts';
 import { type ClusterSide, openClusterSide } from '../../support/cluster-side.ts';
 
 /** Several pages on each of three nodes. */

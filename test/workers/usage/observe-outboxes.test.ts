@@ -2,8 +2,8 @@ import test from 'ava';
 import { Redis } from 'ioredis';
 import { Registry } from 'prom-client';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
-import { createObserveOutboxes } from '../../../workers/usage/observe-outboxes.ts';
 import { createMarkDrained } from '../../../workers/usage/outbox.ts';
+import { createObserveOutboxes } from '../../../workers/usage/usage-metrics.ts';
 import { openRedisDatabase } from '../../support/private-redis.ts';
 import { accountOf, appendUsage } from '../../support/usage-events.ts';
 

@@ -1,7 +1,7 @@
 import test from 'ava';
 import type { UsageSum } from '../../../shared/store/usage/usage-sums.ts';
-import { driftOf, type MonthCheck } from '../../../workers/usage/reconcile-drift.ts';
-import { reportOf } from '../../../workers/usage/reconcile-report.ts';
+import { driftOf, type MonthCheck } from '../../../workers/usage/reconcile-month.ts';
+import { reportOf } from '../../../workers/usage/run-reconcile.ts';
 import { sumOf, usageRecord } from '../../shared/store/usage-records.ts';
 
 const sum = sumOf([usageRecord({ chargedTokens: 40 })]);

@@ -1,6 +1,6 @@
 import test from 'ava';
 import { storeUnavailable } from '../../../shared/store/documents/store-errors.ts';
-import { createRetryUnavailable } from '../../../workers/usage/retry-unavailable.ts';
+import { createRetryUnavailable } from '../../../workers/usage/reconcile-month.ts';
 
 const never = new AbortController().signal;
 

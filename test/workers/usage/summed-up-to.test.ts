@@ -2,7 +2,7 @@ import test from 'ava';
 import { entryOf } from '../../../shared/jobs/usage-outbox.ts';
 import { outboxKey, outboxMarksKey } from '../../../shared/redis/keys.ts';
 import { redisNow } from '../../../shared/redis/redis-now.ts';
-import { entryBefore, summedUpTo } from '../../../workers/usage/summed-up-to.ts';
+import { entryBefore, summedUpTo } from '../../../workers/usage/reconcile-month.ts';
 import { openRedisDatabase } from '../../support/private-redis.ts';
 
 test('the entry before an id is the last one that sorts before it', (t) => {

@@ -1,8 +1,7 @@
 import test from 'ava';
-import type { BatchEvent } from '../../../shared/batches/batch-states.ts';
-import { nextBatch } from '../../../shared/batches/batch-states.ts';
+import { type BatchEvent, nextBatch } from '../../../shared/batches/batch-states.ts';
 import type { Store } from '../../../shared/store/store.ts';
-import { createAnnounceBatches } from '../../../workers/webhooks/announce-batches.ts';
+import { createAnnounceBatches } from '../../../workers/webhooks/start-announcing.ts';
 import { batchOf } from '../../shared/store/batch-records.ts';
 import { openDeliverySide, start } from './delivery-side.ts';
 

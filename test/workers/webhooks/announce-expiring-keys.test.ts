@@ -1,8 +1,7 @@
 import test from 'ava';
 import { createKey, revokeKey, rotateKey } from '../../../ingress/callers/change-keys.ts';
 import type { AccountStore } from '../../../shared/store/accounts/account-store.ts';
-import { createAnnounceExpiringKeys } from '../../../workers/webhooks/announce-expiring-keys.ts';
-import { removeOldDeliveries } from '../../../workers/webhooks/remove-old-deliveries.ts';
+import { createAnnounceExpiringKeys, removeOldDeliveries } from '../../../workers/webhooks/start-announcing.ts';
 import { newKey } from '../../shared/store/store-contract.ts';
 import { deliveryOf, webhooksOf } from '../../shared/store/webhook-records.ts';
 import { account, openDeliverySide, start } from './delivery-side.ts';

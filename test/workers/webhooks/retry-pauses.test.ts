@@ -1,5 +1,5 @@
 import test from 'ava';
-import { failingMsMax, pauseAfter } from '../../../workers/webhooks/retry-pauses.ts';
+import { failingMsMax, pauseAfter } from '../../../workers/webhooks/after-attempt.ts';
 
 test('pauses grow to 14 hours, and are at random below their bound', (t) => {
   const longest = Array.from({ length: 12 }, (_, index) => pauseAfter({ failures: index + 1, random: () => 1 }));

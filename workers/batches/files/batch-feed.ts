@@ -1,10 +1,9 @@
 import type { Batch, BatchRetry } from '../../../shared/batches/batch.ts';
 import { validationError } from '../../../shared/errors.ts';
 import type { Store } from '../../../shared/store/store.ts';
-import { requestIdOf } from '../lines/ids.ts';
-import { createLineCursor } from './line-cursor.ts';
+import { requestIdOf } from '../lines/batch-job.ts';
 import { type LineRules, type ParsedLine, parseLine, type ReadLine, type RefusedLine } from './parse-line.ts';
-import { readLine } from './read-lines.ts';
+import { createLineCursor, readLine } from './read-lines.ts';
 import { createWaitingLines, type LinePosition, type WaitingLine, type WaitingLines } from './waiting-lines.ts';
 
 /** A line to queue now. */

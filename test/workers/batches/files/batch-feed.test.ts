@@ -7,7 +7,7 @@ import {
   type RefusedNextLine,
 } from '../../../../workers/batches/files/batch-feed.ts';
 import { FileGone } from '../../../../workers/batches/files/read-lines.ts';
-import { requestIdOf } from '../../../../workers/batches/lines/ids.ts';
+import { requestIdOf } from '../../../../workers/batches/lines/batch-job.ts';
 import { batchOf, retryOf } from '../../../shared/store/batch-records.ts';
 import { lineOf } from '../../../support/batch-client.ts';
 import { batchPlan, lineRules } from '../../../support/batch-plan.ts';

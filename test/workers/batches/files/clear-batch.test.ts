@@ -1,5 +1,5 @@
 import test from 'ava';
-import { createClearBatch } from '../../../../workers/batches/files/clear-batch.ts';
+import { createClearBatch } from '../../../../workers/batches/files/close-batch.ts';
 import { resultOf, retryOf } from '../../../shared/store/batch-records.ts';
 import { openBatchSide } from '../../../support/batch-side.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../../support/private-redis.ts';

@@ -4,7 +4,7 @@ import type { BatchResult } from '../../../../shared/batches/batch.ts';
 import { ApiError } from '../../../../shared/errors.ts';
 import { createEndLine } from '../../../../workers/batches/lines/end-line.ts';
 import { answeredLine, failedLine, unfinished } from '../../../../workers/batches/lines/line-results.ts';
-import { createRunLedger } from '../../../../workers/failover/run-ledger.ts';
+import { createRunLedger } from '../../../../workers/failover/run.ts';
 import { createWorkerMetrics } from '../../../../workers/metrics.ts';
 import { recordedLog } from '../../../support/recorded-log.ts';
 import { recordedSpan } from '../../../support/recorded-span.ts';

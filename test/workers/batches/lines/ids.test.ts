@@ -1,7 +1,7 @@
 import test from 'ava';
 import { ulid } from 'ulid';
 import { isFileId } from '../../../../shared/store/files/file-store.ts';
-import { requestIdOf, resultFileOf, resultIdOf } from '../../../../workers/batches/lines/ids.ts';
+import { requestIdOf, resultFileOf, resultIdOf } from '../../../../workers/batches/lines/batch-job.ts';
 
 test('derived ids are always the same, and differ within a batch', (t) => {
   const batch = `batch_${ulid()}`;

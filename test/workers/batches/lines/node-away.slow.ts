@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
 import { Registry } from 'prom-client';
 import { createAnswerBudget } from '../../../../shared/bytes/answer-budget.ts';
 import { createSeed } from '../../../../shared/limits/seed.ts';
 import { createSettle } from '../../../../shared/limits/settle.ts';
 import { leasesKey, queuePrefix } from '../../../../shared/redis/keys.ts';
-import { type BatchJob, batchJobSchema } from '../../../../workers/batches/lines/batch-job.ts';
-import { requestIdOf } from '../../../../workers/batches/lines/ids.ts';
+import { type BatchJob, batchJobSchema, requestIdOf } from '../../../../workers/batches/lines/batch-job.ts';
 import { createLineQueue } from '../../../../workers/batches/lines/line-queue.ts';
 import { openLineWork } from '../../../../workers/batches/open-line-work.ts';
 import type { AnswerOutcome } from '../../../../workers/failover/answer-outcome.ts';

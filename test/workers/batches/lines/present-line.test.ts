@@ -1,6 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { resultIdOf } from '../../../../workers/batches/lines/ids.ts';
+import { resultIdOf } from '../../../../workers/batches/lines/batch-job.ts';
 import { lineBytesOf, presentLine } from '../../../../workers/batches/lines/line-results.ts';
 import { resultOf } from '../../../shared/store/batch-records.ts';
 

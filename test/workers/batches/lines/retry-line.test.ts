@@ -1,5 +1,9 @@
 import test from 'ava';
-import { retryAfterFailure, retryAfterLoss, retryAfterWaiting } from '../../../../workers/batches/lines/retry-line.ts';
+import {
+  retryAfterFailure,
+  retryAfterLoss,
+  retryAfterWaiting,
+} from '../../../../workers/batches/lines/finish-line-attempt.ts';
 
 const now = 1_000_000;
 const tried = { batch: 'batch_1', line: 7, number: 3, failures: 0, losses: 0 };
