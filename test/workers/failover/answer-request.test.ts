@@ -1,10 +1,12 @@
 import test from 'ava';
 import type { InferenceJob } from '../../../shared/jobs/inference-job.ts';
 import { bodyFor } from '../../../workers/backend-client/body-for.ts';
-import { answerWhole } from '../../../workers/failover/answer-request.ts';
+import type { CallBackend } from '../../../workers/backend-client/call-backend.ts';
+import { answerStream, answerWhole } from '../../../workers/failover/answer-request.ts';
 import { countPromptTokens, countTokens } from '../../../workers/failover/count-tokens.ts';
 import { textOfBody } from '../../../workers/replies/send-pieces.ts';
 import { answerFor, type Fault, startModelServer } from '../../stack/model-server.ts';
+import { roomFor } from '../../support/answer-room.ts';
 import { openBackend } from '../../support/backend-calls.ts';
 import { rawAnswer, startRawBackend } from '../../support/raw-backend.ts';
 import { jobFor } from '../../support/worker-side.ts';
@@ -196,5 +198,144 @@ test('a whole answer to a request for a stream is accepted', async (t) => {
     const given = await ask({ url: server.url });
     t.deepEqual(given.answer, { ...answer, usage, model: 'medium-chat' });
     t.like(given.usage, { promptTokens: 1, completionTokens: 2, estimated: false });
+  }
+});
+
+const backend = { url: 'http://127.0.0.1:1/v1', location: 'on-prem' } as const;
+const item = { id: 'msg_1', type: 'message', role: 'assistant', content: [] };
+const place = { item_id: 'msg_1', output_index: 0, content_index: 0 };
+
+/** Events of a server that sends each text whole, and reports no usage. */
+const wholeTexts: Record<string, (text: string) => object[]> = {
+  '/v1/responses': (text) => [
+    { type: 'response.created', response: { id: 'resp_1' } },
+    { type: 'response.output_item.added', output_index: 0, item },
+    { type: 'response.output_text.done', ...place, text },
+    { type: 'response.output_item.done', output_index: 0, item: { ...item, content: [{ type: 'output_text', text }] } },
+    { type: 'response.completed', response: { id: 'resp_1', output: [] } },
+  ],
+  '/v1/messages': (text) => [
+    { type: 'message_start', message: { id: 'msg_1', usage: { input_tokens: 3, output_tokens: 1 } } },
+    { type: 'content_block_start', index: 0, content_block: { type: 'text', text } },
+    { type: 'content_block_stop', index: 0 },
+    { type: 'message_delta', delta: { stop_reason: 'end_turn' } },
+    { type: 'message_stop' },
+  ],
+};
+
+const isComplete = /^event: (response\.completed|response\.incomplete|message_stop)$/m;
+
+async function streamedTexts(endpoint: string, text: string) {
+  const callBackend: CallBackend = {
+    whole: () => Promise.reject(new Error('not a stream')),
+    async stream(_call, { take }) {
+      for (const event of wholeTexts[endpoint]?.(text) ?? []) if (await take(JSON.stringify(event))) return 'cut';
+      return 'ended';
+    },
+  };
+  const body = JSON.stringify({ input: 'Hi', messages: [{ role: 'user', content: 'Hi' }] });
+  const job = jobFor('no stream', { endpoint, payload: body, choices: 1, outputTokensMax: 10 });
+  const call = { backend, path: '', headers: {}, apiKey: undefined, requestId: 'r', body: '', room: roomFor() };
+  const waits = { signal: AbortSignal.timeout(30_000), onHead() {}, onToken() {}, isBusy: () => false };
+  let sent = '';
+  const { usage, isOverLimit, finalEvents } = await answerStream({
+    ...{ job, callBackend, call: { ...call, ...waits }, onCalling() {}, onFirstToken() {} },
+    reply: {
+      async chunk(ready) {
+        sent += ready;
+      },
+    },
+  });
+  return { usage, isOverLimit, sent, finalEvents };
+}
+
+for (const endpoint of Object.keys(wholeTexts)) {
+  test(`text that comes in one piece is charged and limited, if no usage is reported: ${endpoint}`, async (t) => {
+    const short = await streamedTexts(endpoint, ' a'.repeat(7));
+    t.like(short, { isOverLimit: false, usage: { completionTokens: 7, estimated: true } });
+    t.true(short.sent.includes(' a a a a a a a"'));
+
+    const long = await streamedTexts(endpoint, ' a'.repeat(3 * 10 + 256 + 1));
+    t.like(long, { isOverLimit: true, usage: { completionTokens: 10, estimated: true } });
+    t.false(long.sent.includes(' a a'));
+    t.regex(long.finalEvents ?? '', /max_output_tokens|max_tokens/);
+    for (const { sent, finalEvents = '' } of [short, long]) {
+      t.regex(finalEvents, isComplete);
+      t.notRegex(sent, isComplete, 'it is sent with the end');
+    }
+  });
+}
+
+const body = JSON.stringify({ input: 'Hi', prompt: 'Hi', messages: [{ role: 'user', content: 'Hi' }] });
+
+/** Asks for a stream, and gets this whole answer. */
+async function streamed(endpoint: string, answer: object, choices = 1) {
+  const callBackend: CallBackend = {
+    whole: () => Promise.reject(new Error('not a stream')),
+    async stream(_call, { takeWhole }) {
+      takeWhole(JSON.stringify(answer));
+      return 'whole';
+    },
+  };
+  const job = jobFor('no stream', { endpoint, payload: body, choices, outputTokensMax: 10 });
+  const call = { backend, path: '', headers: {}, apiKey: undefined, requestId: 'r', body: '', room: roomFor() };
+  const waits = { signal: AbortSignal.timeout(30_000), onHead() {}, onToken() {}, isBusy: () => false };
+  let sent = '';
+  const { finalEvents = '' } = await answerStream({
+    ...{ job, callBackend, call: { ...call, ...waits }, onCalling() {}, onFirstToken() {} },
+    reply: {
+      async chunk(ready) {
+        sent += ready;
+      },
+    },
+  });
+  return { sent, finalEvents };
+}
+
+const [chat, text, messages, responses] = ['chat/completions', 'completions', 'messages', 'responses'].map(
+  (name) => `/v1/${name}`,
+) as [string, string, string, string];
+const says = (content: string, finish_reason?: string) => ({ message: { content }, finish_reason });
+
+const unfinished: Record<string, [endpoint: string, answer: object, fault: string, choices?: number]> = {
+  'a chat without choices': [chat, { choices: [] }, 'unreadable'],
+  'an empty choice of a chat without a reason': [chat, { choices: [says('')] }, 'interrupted'],
+  'an empty choice of a completion without a reason': [text, { choices: [{ text: '' }] }, 'interrupted'],
+  'two choices, of which one has a reason': [chat, { choices: [says('a', 'stop'), says('b')] }, 'interrupted', 2],
+  'a completion without choices': [text, { choices: [] }, 'unreadable'],
+  'a message without a stop_reason': [messages, { type: 'message', content: [] }, 'interrupted'],
+  'a response in progress': [responses, { status: 'in_progress', output: [] }, 'unreadable'],
+};
+for (const [title, [endpoint, answer, fault, choices]] of Object.entries(unfinished)) {
+  test(`no answer of a whole JSON to a request for a stream: ${title}`, async (t) => {
+    t.is(await streamed(endpoint, answer, choices).catch(({ fault }) => fault), fault);
+  });
+}
+
+for (const [endpoint, choice] of [
+  [chat, says('Yes')],
+  [text, { text: 'Yes' }],
+] as const) {
+  test(`a whole answer without a reason ends with \`stop\` in a stream: ${endpoint}`, async (t) => {
+    const { sent, finalEvents } = await streamed(endpoint, { choices: [choice] });
+    t.true(sent.includes('Yes'));
+    t.is(JSON.parse(finalEvents.trim().slice('data: '.length)).choices[0].finish_reason, 'stop');
+  });
+}
+
+test('a whole answer with a reason ends with that reason only, also an empty one', async (t) => {
+  for (const content of ['', 'Yes']) {
+    const { sent, finalEvents } = await streamed(chat, { choices: [says(content, 'length')] });
+    t.true(sent.includes('"finish_reason":"length"'));
+    t.is(finalEvents, '');
+  }
+});
+
+test('an empty message and an empty response that say that they ended are answers', async (t) => {
+  const message = await streamed(messages, { type: 'message', content: [], stop_reason: 'end_turn' });
+  t.regex(message.finalEvents, /^event: message_stop$/m);
+  for (const status of [undefined, null, 'completed']) {
+    const response = await streamed(responses, { status, output: [] });
+    t.regex(response.finalEvents, /^event: response\.completed$/m);
   }
 });

@@ -5,7 +5,7 @@ import { BackendError } from '../../../shared/endpoints/answers/backend-error.ts
 import type { InferenceJob } from '../../../shared/jobs/inference-job.ts';
 import type { Reply } from '../../../shared/jobs/replies.ts';
 import type { CallBackend } from '../../../workers/backend-client/call-backend.ts';
-import { createFindAnswer } from '../../../workers/failover/find-answer.ts';
+import { createFindAnswer, createRetryBudget } from '../../../workers/failover/find-answer.ts';
 import { type CallingRun, createRunLedger } from '../../../workers/failover/run.ts';
 import { createAnswerMetrics } from '../../../workers/failover/try-backend.ts';
 import { answerFor } from '../../stack/model-server.ts';
@@ -305,4 +305,22 @@ test('a backend that is silent until the deadline and fails its health test has 
       ['medium-chat', 'onprem-b'],
     ],
   );
+});
+
+test('a fifth of all requests may try again, plus ten saved from quiet times', (t) => {
+  const budget = createRetryBudget();
+  let spent = 0;
+  for (let requests = 0; requests < 1_000; requests++) {
+    budget.earn();
+    if (budget.spend()) spent++;
+  }
+  t.true(spent >= 208 && spent <= 210, `${spent} of 1,000`);
+});
+
+test('the saved budget is bounded', (t) => {
+  const budget = createRetryBudget();
+  for (let requests = 0; requests < 1_000; requests++) budget.earn();
+  let spent = 0;
+  while (budget.spend()) spent++;
+  t.is(spent, 10);
 });

@@ -1,11 +1,20 @@
-import test, { type ExecutionContext } from 'ava';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
 import { mintGuestKey } from '../../../ingress/callers/change-keys.ts';
 import { changeSettings } from '../../../shared/account-changes/change-settings.ts';
+import type { Redis } from '../../../shared/redis/connections.ts';
 import { changesKey, countersKey, versionKey } from '../../../shared/redis/keys.ts';
+import type { Account } from '../../../shared/store/accounts/account.ts';
 import type { AccountStore } from '../../../shared/store/accounts/account-store.ts';
 import { defaultKeyOf } from '../../../shared/store/accounts/key.ts';
 import { storeUnavailable } from '../../../shared/store/documents/store-errors.ts';
-import { createRemoveUnusedDevices, type RemoveUnusedDevices } from '../../../workers/upkeep/remove-unused-devices.ts';
+import {
+  createRemoveUnusedDevices,
+  isRemovable,
+  type RemoveUnusedDevices,
+  startDeviceRemoval,
+} from '../../../workers/upkeep/remove-unused-devices.ts';
 import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
 import { mint, newKey } from '../../shared/store/store-contract.ts';
 import { usageRecord } from '../../shared/store/usage-records.ts';
@@ -155,4 +164,160 @@ test('nothing is removed while the clocks of Redis and of this machine are a day
   await side.pass({ now: () => Date.now() + 2 * dayMs });
   t.deepEqual(await side.left(), [device]);
   t.like(side.lines, { length: 1, 0: { level: 'warn' } });
+});
+
+const since = new Date('2026-03-01T00:00:00Z');
+const before = new Date(since.getTime() - 1);
+const key = {
+  id: 'key_1',
+  hash: 'hash',
+  display: 'svc_000000',
+  name: 'default',
+  isDefault: true,
+  ...{ state: 'active' as const, createdAt: before },
+};
+const device: Account = {
+  id: 'device:1',
+  plan: 'guest-device',
+  suspended: false,
+  overageEnabled: false,
+  topUpsMade: [],
+  version: 1,
+  createdAt: before,
+  keys: [],
+  changes: [{ at: before, by: 'device:1', keyMinted: 'key_1' }],
+};
+const used = (lastUsedAt: Date) => ({ keys: [{ ...key, lastUsedAt }] });
+const operator = { at: before, by: 'user:olga' };
+
+test('a device is removable if it was neither created nor used since then', (t) => {
+  t.true(isRemovable(device, since));
+  t.true(isRemovable({ ...device, ...used(before) }, since));
+  t.true(isRemovable({ ...device, changes: [] }, since), 'one from before changes were recorded');
+});
+
+const kept: [title: string, more: Partial<Account>][] = [
+  ['created since then', { createdAt: since }],
+  ['used since then', used(since)],
+  ['given a new key since then', { changes: [{ at: since, by: 'device:1', keyMinted: 'key_2' }] }],
+  ['suspended', { suspended: true }],
+  ['on another plan', { plan: 'pro' }],
+  ['with overage', { overageEnabled: true }],
+  ['with a top-up', { topUpsMade: [{ id: 'a', tokens: 1 }] }],
+  [
+    'suspended once, and resumed',
+    {
+      changes: [
+        { ...operator, suspended: false },
+        { ...operator, suspended: true },
+      ],
+    },
+  ],
+  ['no device', { id: 'user:1', changes: [] }],
+];
+
+for (const [title, more] of kept) {
+  test(`a device is kept: ${title}`, (t) => t.false(isRemovable({ ...device, ...more }, since)));
+}
+
+type PassWishes = { isHeld?: () => boolean; fails?: () => boolean; ends?: () => boolean };
+
+/** A worker that checks every few milliseconds. The clock stands still until the test moves it. */
+function start({ isHeld = () => true, fails = () => false, ends = () => true }: PassWishes = {}) {
+  const { log, lines } = recordedLog();
+  let [now, looks, passes] = [0, 0, 0];
+  let lookedAtUntil = 0;
+  const keeping = startDeviceRemoval({
+    redis: {
+      exists: async () => Number(now < lookedAtUntil),
+      set: (async (_key: string, _value: string, _unit: 'PX', lifeMs: number) => {
+        lookedAtUntil = now + lifeMs;
+        return 'OK';
+      }) as Redis['set'], // the only form in which it is called
+    },
+    removeUnusedDevices: async () => {
+      passes++;
+      if (fails()) throw new Error('not now');
+      return ends();
+    },
+    acquireLock: async () => {
+      looks++;
+      return isHeld();
+    },
+    log,
+    everyMs: 2,
+  });
+  return {
+    keeping,
+    lines,
+    passes: () => passes,
+    pass(ms: number) {
+      now += ms;
+    },
+    /** Waits until it has checked three more times. */
+    async looksAgain(): Promise<void> {
+      for (const before = looks; looks < before + 3; ) await sleep(2);
+    },
+  };
+}
+
+test('there is a pass at once, then once a day', async (t) => {
+  const side = start();
+  await using _keeping = side.keeping;
+  await side.looksAgain();
+  t.is(side.passes(), 1);
+  side.pass(dayMs - 1);
+  await side.looksAgain();
+  t.is(side.passes(), 1);
+  side.pass(1);
+  await side.looksAgain();
+  t.is(side.passes(), 2);
+});
+
+test('a worker without the lock makes no pass, until it gets the lock', async (t) => {
+  let held = false;
+  const side = start({ isHeld: () => held });
+  await using _keeping = side.keeping;
+  await side.looksAgain();
+  t.is(side.passes(), 0);
+  held = true;
+  await side.looksAgain();
+  t.is(side.passes(), 1);
+});
+
+test('a failed pass is retried, and after a success the next one is a day later', async (t) => {
+  let failing = true;
+  const side = start({ fails: () => failing });
+  await using _keeping = side.keeping;
+  await side.looksAgain();
+  t.true(side.passes() >= 2);
+  t.true(side.lines.every(({ level }) => level === 'warn'));
+  failing = false;
+  await side.looksAgain();
+  const passes = side.passes();
+  await side.looksAgain();
+  t.is(side.passes(), passes);
+});
+
+test('a stopped pass continues at the next check', async (t) => {
+  let ending = false;
+  const side = start({ ends: () => ending });
+  await using _keeping = side.keeping;
+  await side.looksAgain();
+  t.true(side.passes() >= 2);
+  ending = true;
+  await side.looksAgain();
+  const passes = side.passes();
+  await side.looksAgain();
+  t.is(side.passes(), passes);
+});
+
+test('it checks no more after it was disposed of', async (t) => {
+  const side = start();
+  await side.looksAgain();
+  await side.keeping[Symbol.asyncDispose]();
+  const passes = side.passes();
+  side.pass(dayMs);
+  await sleep(20);
+  t.is(side.passes(), passes);
 });
