@@ -40,6 +40,23 @@ export type BackendCall = {
  */
 export type StreamReader = EventReader & { isWhole: boolean; hasText(): boolean; takeWhole(text: string): void };
 
+/** The room for the answer of one call: what is spent counts in the budget of the process, up to the limit of one answer. */
+export interface AnswerRoom extends SizeBudget {
+  /** The answer begins to come from this source. */
+  readFrom(source: Source): void;
+}
+
+export function createAnswerRoom({ held, bytesMax }: { held: HeldAnswer; bytesMax: number }): AnswerRoom {
+  const size = createSizeBudget(bytesMax);
+  return {
+    readFrom: held.readFrom,
+    spend(bytes) {
+      held.add(bytes);
+      size.spend(bytes);
+    },
+  };
+}
+
 /** Both fail with `BackendError`, or with the reader's error. When `signal` is aborted, the call and its connection end at once. */
 export function createCallBackend({
   agents,
@@ -187,21 +204,4 @@ function kindOf(byte: number): AnswerKind {
   if (eventBytes.has(byte)) return 'events';
   if (jsonBytes.has(byte)) return 'JSON';
   throw new BackendError('unreadable', 'the answer is neither an event stream nor JSON');
-}
-
-/** The room for the answer of one call: what is spent counts in the budget of the process, up to the limit of one answer. */
-export interface AnswerRoom extends SizeBudget {
-  /** The answer begins to come from this source. */
-  readFrom(source: Source): void;
-}
-
-export function createAnswerRoom({ held, bytesMax }: { held: HeldAnswer; bytesMax: number }): AnswerRoom {
-  const size = createSizeBudget(bytesMax);
-  return {
-    readFrom: held.readFrom,
-    spend(bytes) {
-      held.add(bytes);
-      size.spend(bytes);
-    },
-  };
 }

@@ -3,6 +3,7 @@ import { nextBatch } from '../../shared/batches/batch-states.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { BatchStore } from '../../shared/store/batches/batch-store.ts';
 import type { Store } from '../../shared/store/store.ts';
+import { createBackoff } from '../upkeep/repeat-task.ts';
 import {
   type AccountAction,
   type AccountEvent,
@@ -10,7 +11,6 @@ import {
   initialAccountState,
   reduceAccount,
 } from './account-state.ts';
-import { createBackoff } from './batch-steps.ts';
 import { type BatchFeed, createBatchFeed } from './files/batch-feed.ts';
 import type { LineRules } from './files/parse-line.ts';
 import type { LineEvent } from './lines/line-events.ts';
@@ -19,7 +19,7 @@ import type { createRecoverLostLines } from './recover-lost-lines.ts';
 
 const pumpEveryMs = 250;
 /** The pauses of a batch whose file cannot be read. */
-const failing = { firstMs: 500, maxMs: 60_000 };
+const failing = { firstMs: 500, maxMs: 60_000, random: () => 1 };
 
 type QueueDeps = Parameters<typeof createQueueLines>[0];
 
@@ -39,7 +39,7 @@ export function createAccountScheduler(deps: Deps) {
   const stopped = new AbortController();
   const { signal } = stopped;
   const feeds = new Map<string, BatchFeed>();
-  const backoff = createBackoff(failing);
+  const backoff = createBackoff<string>(failing);
   let state = initialAccountState;
   const own = { state: () => state, dispatch, feeds, backoff, signal };
   const perform = createPerform({ ...deps, ...own });

@@ -4,6 +4,7 @@ import { leaveRoom } from '../../shared/batches/batch-room.ts';
 import { type BatchEvent, hasJustEnded, isOver, nextBatch } from '../../shared/batches/batch-states.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { BatchStore } from '../../shared/store/batches/batch-store.ts';
+import { createBackoff } from '../upkeep/repeat-task.ts';
 import type { createClearBatch, createCloseBatch } from './files/close-batch.ts';
 import type { createValidateBatch } from './files/validate-batch.ts';
 import type { createWriteBatchFiles } from './files/write-batch-files.ts';
@@ -24,7 +25,7 @@ export type StepDeps = {
 const validationsAtOnce = 2;
 const closingsAtOnce = 4;
 /** The pauses before a failed step is tried again. Other steps run meanwhile. */
-const failing = { firstMs: 1_000, maxMs: 60_000 };
+const failing = { firstMs: 1_000, maxMs: 60_000, random: () => 1 };
 
 type Step = Pick<Batch, 'account' | 'state'> & { controller: AbortController; running: Promise<void> };
 
@@ -42,7 +43,7 @@ export function createBatchSteps(
 ) {
   const { store, log, signal, onMoved } = deps;
   const steps = new Map<string, Step>();
-  const backoff = createBackoff(failing);
+  const backoff = createBackoff<string>(failing);
 
   async function move({ id, account }: Batch, event: BatchEvent): Promise<void> {
     const now = await deps.now();
@@ -146,32 +147,3 @@ function hasRoomFor({ account, state }: Batch, running: readonly Step[]): boolea
 function isClosing({ state }: Pick<Batch, 'state'>): boolean {
   return state === 'cancelling' || state === 'finalizing';
 }
-
-/** `now` returns milliseconds of a clock that only goes forward. */
-export function createBackoff({
-  firstMs,
-  maxMs,
-  now = () => performance.now(),
-}: {
-  firstMs: number;
-  maxMs: number;
-  now?: () => number;
-}) {
-  const pauses = new Map<string, { failures: number; until: number }>();
-  return {
-    /** Whether it is too early to try again. */
-    waits: (name: string): boolean => (pauses.get(name)?.until ?? 0) > now(),
-    failed(name: string): void {
-      const failures = pauses.get(name)?.failures ?? 0;
-      pauses.set(name, { failures: failures + 1, until: now() + Math.min(maxMs, firstMs * 2 ** failures) });
-    },
-    succeeded: (name: string): void => void pauses.delete(name),
-    /** Forgets all other names. */
-    keepOnly(names: ReadonlySet<string>): void {
-      for (const name of pauses.keys()) if (!names.has(name)) pauses.delete(name);
-    },
-  };
-}
-
-/** When to try again what has failed. The pause doubles with each failure in a row. */
-export type Backoff = ReturnType<typeof createBackoff>;

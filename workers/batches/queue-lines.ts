@@ -2,8 +2,8 @@ import type { Batch } from '../../shared/batches/batch.ts';
 import type { Release } from '../../shared/limits/release.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../shared/process/log.ts';
+import type { Backoff } from '../upkeep/repeat-task.ts';
 import { type AccountEvent, type AccountState, linesInProgress, mayQueueMore } from './account-state.ts';
-import type { Backoff } from './batch-steps.ts';
 import { type BatchFeed, isRefused, type NextLine, type RefusedNextLine } from './files/batch-feed.ts';
 import { createMayQueue } from './line-window.ts';
 import { batchJobOf } from './lines/batch-job.ts';
@@ -24,7 +24,7 @@ export function createQueueLines(deps: {
   dispatch: (event: AccountEvent) => Promise<void>;
   feeds: ReadonlyMap<string, BatchFeed>;
   /** The pauses of batches whose lines could not be queued. */
-  backoff: Backoff;
+  backoff: Backoff<string>;
   currentPlanFile: () => Pick<PlanFile, 'plans'>;
   queue: Pick<LineQueue, 'add'>;
   writeResult: WriteResult;

@@ -12,7 +12,7 @@ import type { TopUpCodeStore } from '../../shared/store/top-up-codes/top-up-code
 import type { AcquireLock, ReleaseLock } from './locks.ts';
 import { repeatTask } from './repeat-task.ts';
 
-const codesAtOnce = 100;
+const itemsAtOnce = 100;
 /** An ingress that is alive has applied its code by then. */
 const ingressMs = 10_000;
 
@@ -37,31 +37,21 @@ export function startCodeCompletion({
   async function completeAll(signal: AbortSignal): Promise<void> {
     const at = new Date(await redisNow(redis));
     const before = new Date(at.getTime() - ingressMs);
-    const failures: unknown[] = [];
     let completed = 0;
-    for (let after = ''; !signal.aborted; ) {
-      const found = await codes.listClaimedCodes({ before, after, limit: codesAtOnce });
-      for (const code of found) {
-        if (signal.aborted) break;
-        try {
-          await applyTopUpCode(code, { at });
-          completed++;
-        } catch (error) {
-          failures.push(error);
-        }
-      }
-      const last = found.at(-1);
-      if (found.length < codesAtOnce || last === undefined) break;
-      after = last.id;
-    }
+    const failures = await forEachItem(signal, {
+      list: (after) => codes.listClaimedCodes({ before, after, limit: itemsAtOnce }),
+      idOf: ({ id }) => id,
+      async work(code) {
+        await applyTopUpCode(code, { at });
+        completed++;
+      },
+    });
     if (completed > 0) log.info({ codes: completed }, 'redeemed top-up codes were completed');
     if (failures.length > 0) throw failures[0];
   }
 
   return repeatTask({ work: completeAll, everyMs, log, failed: 'top-up codes were not completed; trying again' });
 }
-
-const accountsAtOnce = 100;
 
 /**
  * Completes removals of accounts that an ingress has begun: their batches had to end first, or the ingress died
@@ -82,22 +72,14 @@ export function startAccountRemoval({
   everyMs?: number;
 }): AsyncDisposable {
   async function clearAll(signal: AbortSignal): Promise<void> {
-    const failures: unknown[] = [];
-    for (let after = ''; !signal.aborted; ) {
-      const found = await store.listRemovals({ after, limit: accountsAtOnce });
-      for (const account of found) {
-        if (signal.aborted) return;
-        try {
-          if (await clearAccount(account, new Date(await redisNow(redis))))
-            log.info({ account }, 'an account was removed');
-        } catch (error) {
-          failures.push(error);
-        }
-      }
-      const last = found.at(-1);
-      if (found.length < accountsAtOnce || last === undefined) break;
-      after = last;
-    }
+    const failures = await forEachItem(signal, {
+      list: (after) => store.listRemovals({ after, limit: itemsAtOnce }),
+      idOf: (account) => account,
+      async work(account) {
+        if (await clearAccount(account, new Date(await redisNow(redis))))
+          log.info({ account }, 'an account was removed');
+      },
+    });
     if (failures.length > 0) throw failures[0];
   }
 
@@ -129,7 +111,7 @@ export function startAuditCopy({
     let copied = 0;
     let after: string | undefined = '';
     while (after !== undefined && !signal.aborted && (await acquireLock(auditLockKey))) {
-      const page = await audit.copyAuditAfter(after, accountsAtOnce);
+      const page = await audit.copyAuditAfter(after, itemsAtOnce);
       copied += page.copied;
       if (page.unreadable.length > 0)
         log.warn({ accounts: page.unreadable }, 'these accounts cannot be read; their audit records still wait');
@@ -148,4 +130,31 @@ export function startAuditCopy({
       await within(releaseMs, releaseLock(auditLockKey)).catch(() => {});
     },
   };
+}
+
+/** Works on all items, page by page, until the signal is aborted. Returns the failures: an item that fails does not block the others. */
+async function forEachItem<Item>(
+  signal: AbortSignal,
+  {
+    list,
+    idOf,
+    work,
+  }: {
+    list: (after: string) => Promise<readonly Item[]>;
+    idOf: (item: Item) => string;
+    work: (item: Item) => Promise<void>;
+  },
+): Promise<unknown[]> {
+  const failures: unknown[] = [];
+  for (let after = ''; !signal.aborted; ) {
+    const found = await list(after);
+    for (const item of found) {
+      if (signal.aborted) break;
+      await work(item).catch((error: unknown) => failures.push(error));
+    }
+    const last = found.at(-1);
+    if (found.length < itemsAtOnce || last === undefined) break;
+    after = idOf(last);
+  }
+  return failures;
 }

@@ -5,7 +5,7 @@ import type { Redis } from '../../shared/redis/connections.ts';
 import { outboxKey, outboxMarksKey, outboxUnreadableKey } from '../../shared/redis/keys.ts';
 import type { UsageRecord } from '../../shared/store/usage/usage-record.ts';
 import type { UsageStore } from '../../shared/store/usage/usage-store.ts';
-import type { FailureBackoff } from '../upkeep/repeat-task.ts';
+import type { Backoff } from '../upkeep/repeat-task.ts';
 import { createMarkDrained, type TrimOutbox, type TrimSchedule } from './outbox.ts';
 import type { UsageMetrics } from './usage-metrics.ts';
 
@@ -91,7 +91,7 @@ export function createDrainHeld(deps: {
   drainPartition: (partition: number) => Promise<DrainReport>;
   trimOutbox: TrimOutbox;
   schedule: TrimSchedule;
-  backoff: FailureBackoff<number | 'the store'>;
+  backoff: Backoff<number | 'the store'>;
   metrics: Pick<UsageMetrics, 'usageDrainFailures'>;
   log: Pick<Log, 'info' | 'warn' | 'error'>;
 }): (partitions: readonly number[], signal: AbortSignal) => Promise<Remainder> {
@@ -100,9 +100,9 @@ export function createDrainHeld(deps: {
   /** True if there is more to drain. */
   async function drain(partition: number): Promise<boolean> {
     const { upTo, records, more } = await drainPartition(partition);
-    if (records > 0 && backoff.worked('the store')) log.info({}, 'the store is available again; usage is drained');
+    if (records > 0 && backoff.succeeded('the store')) log.info({}, 'the store is available again; usage is drained');
     await trimDrained(partition, upTo);
-    backoff.worked(partition);
+    backoff.succeeded(partition);
     return more;
   }
 

@@ -13,7 +13,7 @@ import {
   type ExpireLeases,
   type LeaseMetrics,
 } from '../requests/expire-leases.ts';
-import { createFailureBackoff, type FailureBackoff } from '../upkeep/repeat-task.ts';
+import { type Backoff, createBackoff } from '../upkeep/repeat-task.ts';
 import { createShareKeptRoom, type KeptMetrics } from '../upkeep/share-kept-room.ts';
 import { createDrainHeld, createDrainPartition, type OnStored } from './drain-partition.ts';
 import { createTrimOutbox, createTrimSchedule } from './outbox.ts';
@@ -69,7 +69,7 @@ export function createUsageDrainer(deps: {
   const closing = new AbortController();
   const { signal } = closing;
   const { held, ...locks } = createPartitionLocks({ redis, workerId, holdMs, takenAtOnce, random });
-  const backoff = createFailureBackoff<number | 'the store' | Task>({ now, random });
+  const backoff = createBackoff<number | 'the store' | Task>({ now, random });
   const attempt = createAttempt({ backoff, log, signal });
   const drainHeld = createDrainHeld({
     backoff,
@@ -163,11 +163,11 @@ function createPendingPartitions(held: () => readonly number[]) {
 }
 
 /** Runs a task, and logs its first failure. False if it failed. */
-function createAttempt({ backoff, log, signal }: { backoff: FailureBackoff<Task>; log: Log; signal: AbortSignal }) {
+function createAttempt({ backoff, log, signal }: { backoff: Backoff<Task>; log: Log; signal: AbortSignal }) {
   return async function attempt(name: Task, work: () => Promise<void>): Promise<boolean> {
     try {
       await work();
-      backoff.worked(name);
+      backoff.succeeded(name);
       return true;
     } catch (error) {
       if (backoff.failed(name) && !signal.aborted) log.warn({ err: error }, `${name} failed; trying again`);

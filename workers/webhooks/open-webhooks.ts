@@ -8,7 +8,7 @@ import type { Store } from '../../shared/store/store.ts';
 import { createResolveHost } from '../../shared/webhooks/resolve-host.ts';
 import { createWebhookSecrets } from '../../shared/webhooks/webhook-secrets.ts';
 import { createAcquireLock, createReleaseLock } from '../upkeep/locks.ts';
-import { createFailureBackoff } from '../upkeep/repeat-task.ts';
+import { createBackoff } from '../upkeep/repeat-task.ts';
 import { createAnnounceQuota } from './announce-quota.ts';
 import { createDeliverToEndpoint, type WebhookMetrics } from './deliver-to-endpoint.ts';
 import { createPostEvent } from './post-event.ts';
@@ -62,7 +62,7 @@ export function openWebhooks(deps: {
       secrets: createWebhookSecrets(secretKeys),
       postEvent: createPostEvent({ rules: { hostsPrivate, resolve: createResolveHost() } }),
     });
-    const backoff = createFailureBackoff<string>({ now: () => performance.now(), random: Math.random });
+    const backoff = createBackoff<string>();
     owned.use(startDelivering({ store: store.webhooks, deliverToEndpoint, backoff, now, log }));
   }
   return owned;

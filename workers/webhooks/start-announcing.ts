@@ -114,7 +114,7 @@ function endOf({ state, ...batch }: Batch) {
   }
 }
 
-const type = 'key.expiring';
+const expiring = 'key.expiring';
 const noticeMs = 7 * 86_400_000;
 const accountsAtOnce = 100;
 /** Between two pages, so that the task does not slow down other work. */
@@ -126,7 +126,7 @@ const pauseMs = 5;
  */
 export function createAnnounceExpiringKeys(store: Pick<Store, 'accounts' | 'webhooks'>) {
   async function announce({ account, endpoints }: AccountWebhooks, now: Date): Promise<void> {
-    const subscribed = endpoints.filter((endpoint) => isSubscribed(endpoint, type));
+    const subscribed = endpoints.filter((endpoint) => isSubscribed(endpoint, expiring));
     if (subscribed.length === 0) return;
     const keys = (await store.accounts.findAccount(account))?.keys ?? [];
     const events = keys.flatMap((key) => eventOfKey(account, key, now) ?? []);
@@ -150,10 +150,16 @@ function eventOfKey(account: string, { id, name, state, expiresAt }: Key, now: D
   const leftMs = expiresAt.getTime() - now.getTime();
   if (leftMs <= 0 || leftMs > noticeMs) return undefined;
   const seconds = Math.floor(expiresAt.getTime() / 1_000);
-  return eventOf({ account, type, at: now, what: [id, String(seconds)], data: { id, name, expires_at: seconds } });
+  return eventOf({
+    account,
+    type: expiring,
+    at: now,
+    what: [id, String(seconds)],
+    data: { id, name, expires_at: seconds },
+  });
 }
 
-const keptMs = 30 * 86_400_000;
+const deliveriesKeptMs = 30 * 86_400_000;
 const removedAtOnce = 500;
 
 /** Removes deliveries that are older than 30 days, until the signal is aborted. */
@@ -161,7 +167,7 @@ export async function removeOldDeliveries(
   store: Pick<WebhookStore, 'removeDeliveriesBefore'>,
   { now, signal }: { now: Date; signal: AbortSignal },
 ): Promise<void> {
-  const before = new Date(now.getTime() - keptMs);
+  const before = new Date(now.getTime() - deliveriesKeptMs);
   while (!signal.aborted && (await store.removeDeliveriesBefore(before, removedAtOnce)) > 0) {
     await sleep(pauseMs, undefined, { signal }).catch(() => {});
   }

@@ -6,7 +6,7 @@ import { storeUnavailable } from '../../../shared/store/documents/store-errors.t
 import type { Store } from '../../../shared/store/store.ts';
 import type { UsageStore } from '../../../shared/store/usage/usage-store.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
-import { createFailureBackoff } from '../../../workers/upkeep/repeat-task.ts';
+import { createBackoff } from '../../../workers/upkeep/repeat-task.ts';
 import { createDrainHeld, createDrainPartition, type DrainReport } from '../../../workers/usage/drain-partition.ts';
 import { createTrimSchedule } from '../../../workers/usage/outbox.ts';
 import { createSqliteHome, type SqliteHome } from '../../shared/store/sqlite-home.ts';
@@ -195,7 +195,7 @@ function heldDrainer(drainPartition: (partition: number) => Promise<DrainReport>
     },
     trimOutbox: async (partition, id) => void trimmed.push([partition, id]),
     schedule: createTrimSchedule({ afterMs: 10_000, now }),
-    backoff: createFailureBackoff({ now, random: () => 1 }),
+    backoff: createBackoff({ now, random: () => 1 }),
     metrics,
     log,
   });
