@@ -8,7 +8,6 @@ import { createRelease } from '../../shared/limits/release.ts';
 import { createSettle } from '../../shared/limits/settle.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { leasesKey } from '../../shared/redis/keys.ts';
-import { createCountBatch } from '../../workers/batches/account-scheduler.ts';
 import { type BatchJob, batchJobSchema, requestIdOf } from '../../workers/batches/lines/batch-job.ts';
 import { createEndLine } from '../../workers/batches/lines/end-line.ts';
 import { createFinishLineAttempt } from '../../workers/batches/lines/finish-line-attempt.ts';
@@ -63,7 +62,6 @@ export async function openBatchSide(
     findUsageRecord: (requestId) => store.usage.findUsageRecord(requestId),
     endLine: createEndLine({ settle: createSettle(redis), sendLineEvent, metrics, log }),
   });
-  const countBatch = createCountBatch({ store: store.batches });
 
   function jobOf(line: number, number = 1): BatchJob {
     return batchJobSchema.parse({
@@ -95,7 +93,7 @@ export async function openBatchSide(
 
   return {
     ...{ store, queue, planFile, account, batch, metrics, release, writeResult, log, logged, jobOf, redis },
-    ...{ heldBy, finishAttempt, countBatch, rules: () => lineRules(planFile), currentPlanFile: () => planFile },
+    ...{ heldBy, finishAttempt, rules: () => lineRules(planFile), currentPlanFile: () => planFile },
     requestOf: (line: number, number = 1) => requestIdOf(batch.id, line, number),
     add: (line: number, number = 1) => queue.add(jobOf(line, number)),
     /** Takes the next job as a worker. Resolves with a function that completes it. */

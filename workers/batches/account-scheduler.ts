@@ -28,7 +28,6 @@ type Deps = Omit<QueueDeps, 'state' | 'dispatch' | 'feeds' | 'backoff' | 'signal
   currentPlanFile: () => Pick<PlanFile, 'plans' | 'defaultPlan'>;
   rules: () => LineRules;
   recoverLostLines: ReturnType<typeof createRecoverLostLines>;
-  countBatch: ReturnType<typeof createCountBatch>;
   /** Requests a call of `refresh` soon. */
   refreshSoon: () => void;
 };
@@ -92,7 +91,7 @@ export type AccountScheduler = ReturnType<typeof createAccountScheduler>;
 
 /** Performs one action. Returns a promise only if the action takes time. */
 function createPerform(
-  deps: Pick<Deps, 'store' | 'rules' | 'recoverLostLines' | 'countBatch' | 'refreshSoon'> &
+  deps: Pick<Deps, 'store' | 'rules' | 'recoverLostLines' | 'refreshSoon'> &
     Pick<QueueDeps, 'state' | 'dispatch' | 'backoff' | 'signal'> & { feeds: Map<string, BatchFeed> },
 ) {
   const { store, rules, state, dispatch, feeds, backoff, signal } = deps;
@@ -152,7 +151,8 @@ function createPerform(
   async function count(batch: Batch, now: number): Promise<void> {
     const feed = feeds.get(batch.id);
     if (feed === undefined) return;
-    await dispatch({ type: 'counted', batch: batch.id, counted: await deps.countBatch(batch, feed, now) });
+    const counted = await countBatch(store.batches, { batch, feed, now });
+    await dispatch({ type: 'counted', batch: batch.id, counted });
   }
 }
 
@@ -195,24 +195,21 @@ export function oneAtATime(work: () => Promise<void>, signal: AbortSignal): () =
 }
 
 /** Counts the results of a batch, and writes the counts if they have grown. A batch whose lines all have a result has run. */
-export function createCountBatch({ store }: { store: Pick<BatchStore, 'countResults' | 'changeBatch'> }) {
-  return async function countBatch(
-    { id, counts }: Batch,
-    feed: Pick<BatchFeed, 'isDone' | 'position'>,
-    now: number,
-  ): Promise<CountOutcome> {
-    const isFed = feed.isDone();
-    const { completed, failed } = await store.countResults(id);
-    const hasRun = isFed && completed + failed >= counts.total;
-    if (isFed && !hasRun) return 'mistaken';
-    if (!hasRun && completed + failed <= counts.completed + counts.failed) return 'running';
-    const at = new Date(now);
-    const position = feed.position();
-    await store.changeBatch(id, (found) => {
-      const counted = found && nextBatch(found, { type: 'counted', completed, failed, position }, at);
-      const next = hasRun && counted ? nextBatch(counted, { type: 'ran' }, at) : counted;
-      return { result: undefined, ...(next && { next }) };
-    });
-    return hasRun ? 'ran' : 'running';
-  };
+async function countBatch(
+  store: Pick<BatchStore, 'countResults' | 'changeBatch'>,
+  { batch: { id, counts }, feed, now }: { batch: Batch; feed: Pick<BatchFeed, 'isDone' | 'position'>; now: number },
+): Promise<CountOutcome> {
+  const isFed = feed.isDone();
+  const { completed, failed } = await store.countResults(id);
+  const hasRun = isFed && completed + failed >= counts.total;
+  if (isFed && !hasRun) return 'mistaken';
+  if (!hasRun && completed + failed <= counts.completed + counts.failed) return 'running';
+  const at = new Date(now);
+  const position = feed.position();
+  await store.changeBatch(id, (found) => {
+    const counted = found && nextBatch(found, { type: 'counted', completed, failed, position }, at);
+    const next = hasRun && counted ? nextBatch(counted, { type: 'ran' }, at) : counted;
+    return { result: undefined, ...(next && { next }) };
+  });
+  return hasRun ? 'ran' : 'running';
 }

@@ -9,7 +9,7 @@ import { redisNow } from '../../shared/redis/redis-now.ts';
 import type { Store } from '../../shared/store/store.ts';
 import type { LaneWork } from '../queue/lane-worker.ts';
 import { createAcquireLock, createReleaseLock } from '../upkeep/locks.ts';
-import { createAccountScheduler, createCountBatch } from './account-scheduler.ts';
+import { createAccountScheduler } from './account-scheduler.ts';
 import type { BatchMetrics } from './batch-metrics.ts';
 import { type BatchSupervisor, superviseBatches } from './batch-supervisor.ts';
 import { createClearBatch, createCloseBatch } from './files/close-batch.ts';
@@ -87,7 +87,6 @@ function openSupervisor(deps: Deps, owned: AsyncDisposableStack, now: () => Prom
   const { currentPlanFile } = deps;
   const queue = owned.use(createLineQueue({ redis: upkeepRedis, models: () => currentPlanFile().models, log }));
   const recoverLostLines = createRecoverLostLines({ store: store.batches, queue, finishAttempt, currentPlanFile });
-  const countBatch = createCountBatch({ store: store.batches });
   const heldBy = async (account: string) => new Set(await upkeepRedis.hkeys(leasesKey(account, 'batch')));
   const rules = () => lineRulesOf(currentPlanFile());
   const line = { store, queue, release: createRelease(upkeepRedis), writeResult, currentPlanFile };
@@ -96,7 +95,7 @@ function openSupervisor(deps: Deps, owned: AsyncDisposableStack, now: () => Prom
     acquireLock: createAcquireLock(upkeepRedis, { workerId, holdMs: accountHoldMs }),
     releaseLock: createReleaseLock(upkeepRedis, { workerId }),
     createAccountScheduler: (account, refreshSoon) =>
-      createAccountScheduler({ ...line, account, rules, recoverLostLines, countBatch, control, refreshSoon, log }),
+      createAccountScheduler({ ...line, account, rules, recoverLostLines, control, refreshSoon, log }),
     validateBatch: createValidateBatch({ store, currentPlanFile, rules, metrics }),
     closeBatch: createCloseBatch({ ...line, heldBy }),
     writeBatchFiles: createWriteBatchFiles({ store, filesKeptDays: () => currentPlanFile().batch.filesKeptDays }),

@@ -34,12 +34,11 @@ export function createReconcileMonth(deps: {
 }): (month: UsageMonth) => Promise<Drift | undefined> {
   const { redis, store, monthsKept, repair, retryUnavailable, signal } = deps;
   const seed = createSeed({ redis, store: store.usage });
-  const checkMonth = createCheckMonth({ redis, store: store.usage, seed });
 
   /** Undefined if nothing differs, or if the month is being removed by now. */
   async function findDrift(month: UsageMonth): Promise<MonthCheck | undefined> {
     for (let checks = 0; ; checks += 1) {
-      const checked = await retryUnavailable(() => checkMonth(month));
+      const checked = await retryUnavailable(() => checkMonth({ redis, store: store.usage, seed }, month));
       if (driftOf(checked) === undefined) return undefined;
       const first = firstMonthKept(await retryUnavailable(() => redisUnavailable(redisNow(redis))), monthsKept);
       if (month.month < first) return undefined;
@@ -88,30 +87,23 @@ export function createReconcileMonth(deps: {
  * drained, except for a record that reached the store early and is about to be repaired: the next check no longer finds it. Fails with
  * `SERVICE_UNAVAILABLE`.
  */
-export function createCheckMonth({
-  redis,
-  store,
-  seed,
-}: {
-  redis: Redis;
-  store: Pick<UsageStore, 'recomputeUsage'>;
-  seed: Seed;
-}): (month: UsageMonth) => Promise<MonthCheck> {
-  return async function checkMonth({ account, month }) {
-    const upTo = await summedUpTo(redis, partitionOf(account));
-    const sums = await store.recomputeUsage(account, month, upTo);
-    const isCounted = (await findCountedMonths(redis, account)).includes(month);
-    const seeded = isCounted ? await seed({ account }, month, 'compare') : undefined;
-    if (seeded?.before === undefined) return { account, month, ...sums, counter: undefined };
-    const { chargedTokens, reservedTokens, overageTokens } = seeded.after;
-    const missing = missingInSum(sums);
-    const expected = {
-      chargedTokens: chargedTokens + missing.chargedTokens,
-      reservedTokens,
-      overageTokens: overageTokens + missing.overageTokens,
-    };
-    return { account, month, ...sums, counter: { counted: seeded.before, expected } };
+export async function checkMonth(
+  { redis, store, seed }: { redis: Redis; store: Pick<UsageStore, 'recomputeUsage'>; seed: Seed },
+  { account, month }: UsageMonth,
+): Promise<MonthCheck> {
+  const upTo = await summedUpTo(redis, partitionOf(account));
+  const sums = await store.recomputeUsage(account, month, upTo);
+  const isCounted = (await findCountedMonths(redis, account)).includes(month);
+  const seeded = isCounted ? await seed({ account }, month, 'compare') : undefined;
+  if (seeded?.before === undefined) return { account, month, ...sums, counter: undefined };
+  const { chargedTokens, reservedTokens, overageTokens } = seeded.after;
+  const missing = missingInSum(sums);
+  const expected = {
+    chargedTokens: chargedTokens + missing.chargedTokens,
+    reservedTokens,
+    overageTokens: overageTokens + missing.overageTokens,
   };
+  return { account, month, ...sums, counter: { counted: seeded.before, expected } };
 }
 
 /** Returns which of the current and the last month Redis counts. Counters of older months are not used. */

@@ -29,8 +29,6 @@ type Deps = {
 /** One worker of the fleet creates the events of batches, every second, and one those of expiring keys, every 15 minutes. */
 export function startAnnouncing(deps: Deps): AsyncDisposable {
   const { store, acquireBatchLock, acquireUpkeepLock, releaseLock, log } = deps;
-  const announceBatches = createAnnounceBatches(store);
-  const announceExpiringKeys = createAnnounceExpiringKeys(store);
   const now = async () => new Date(await deps.now());
 
   const batches = repeatTask({
@@ -38,7 +36,11 @@ export function startAnnouncing(deps: Deps): AsyncDisposable {
     everyMs: batchesEveryMs,
     failed: 'events of batches were not created; trying again',
     async work(signal) {
-      while (!signal.aborted && (await acquireBatchLock(batchEventsLockKey)) && (await announceBatches(await now())));
+      while (
+        !signal.aborted &&
+        (await acquireBatchLock(batchEventsLockKey)) &&
+        (await announceBatches(store, await now()))
+      );
     },
   });
   const upkeep = repeatTask({
@@ -47,7 +49,7 @@ export function startAnnouncing(deps: Deps): AsyncDisposable {
     failed: 'expiring keys were not checked for events; trying again',
     async work(signal) {
       if (!(await acquireUpkeepLock(webhookUpkeepLockKey))) return;
-      await announceExpiringKeys(await now(), signal);
+      await announceExpiringKeys(store, { now: await now(), signal });
       await removeOldDeliveries(store.webhooks, { now: await now(), signal });
     },
   });
@@ -63,7 +65,7 @@ export function startAnnouncing(deps: Deps): AsyncDisposable {
 
 const batchesAtOnce = 100;
 
-type Stores = {
+type EventStores = {
   batches: Pick<BatchRecords, 'listEndedBatches' | 'forgetEndedBatches'>;
   webhooks: SendStore & Pick<WebhookStore, 'findWebhooksOf'>;
 };
@@ -72,21 +74,19 @@ type Stores = {
  * Creates the events of batches that have ended, and only then removes their marks. If it is interrupted, the next call creates the same
  * events. Returns whether there may be more.
  */
-export function createAnnounceBatches(store: Stores): (now: Date) => Promise<boolean> {
-  return async function announceBatches(now) {
-    const ended = await store.batches.listEndedBatches(batchesAtOnce);
-    if (ended.length === 0) return false;
-    const webhooks = await store.webhooks.findWebhooksOf([...new Set(ended.map(({ account }) => account))]);
-    for (const { account, endpoints } of webhooks) {
-      const events = ended.filter((batch) => batch.account === account).flatMap((batch) => eventOfBatch(batch) ?? []);
-      for (const endpoint of endpoints) {
-        const wanted = events.filter(({ type }) => isSubscribed(endpoint, type));
-        await sendEvents(store.webhooks, { endpoint: endpoint.id, events: wanted, now });
-      }
+export async function announceBatches(store: EventStores, now: Date): Promise<boolean> {
+  const ended = await store.batches.listEndedBatches(batchesAtOnce);
+  if (ended.length === 0) return false;
+  const webhooks = await store.webhooks.findWebhooksOf([...new Set(ended.map(({ account }) => account))]);
+  for (const { account, endpoints } of webhooks) {
+    const events = ended.filter((batch) => batch.account === account).flatMap((batch) => eventOfBatch(batch) ?? []);
+    for (const endpoint of endpoints) {
+      const wanted = events.filter(({ type }) => isSubscribed(endpoint, type));
+      await sendEvents(store.webhooks, { endpoint: endpoint.id, events: wanted, now });
     }
-    await store.batches.forgetEndedBatches(ended.map(({ id }) => id));
-    return ended.length === batchesAtOnce;
-  };
+  }
+  await store.batches.forgetEndedBatches(ended.map(({ id }) => id));
+  return ended.length === batchesAtOnce;
 }
 
 /** Undefined if the batch has not ended. */
@@ -124,24 +124,29 @@ const pauseMs = 5;
  * Creates the events of keys that expire within seven days, for all accounts that have an endpoint for them. A key has one event for each
  * expiry. Stops early once the signal is aborted.
  */
-export function createAnnounceExpiringKeys(store: Pick<Store, 'accounts' | 'webhooks'>) {
-  async function announce({ account, endpoints }: AccountWebhooks, now: Date): Promise<void> {
-    const subscribed = endpoints.filter((endpoint) => isSubscribed(endpoint, expiring));
-    if (subscribed.length === 0) return;
-    const keys = (await store.accounts.findAccount(account))?.keys ?? [];
-    const events = keys.flatMap((key) => eventOfKey(account, key, now) ?? []);
-    if (events.length === 0) return;
-    for (const { id } of subscribed) await sendEvents(store.webhooks, { endpoint: id, events, now });
+export async function announceExpiringKeys(
+  store: Pick<Store, 'accounts' | 'webhooks'>,
+  { now, signal }: { now: Date; signal: AbortSignal },
+): Promise<void> {
+  for (let after: string | undefined = ''; after !== undefined && !signal.aborted; ) {
+    const page = await store.webhooks.listWebhooks({ after, limit: accountsAtOnce });
+    for (const webhooks of page) if (!signal.aborted) await announceKeysOf(store, webhooks, now);
+    after = page.length < accountsAtOnce ? undefined : page.at(-1)?.account;
+    await sleep(pauseMs, undefined, { signal }).catch(() => {});
   }
+}
 
-  return async function announceExpiringKeys(now: Date, signal: AbortSignal): Promise<void> {
-    for (let after: string | undefined = ''; after !== undefined && !signal.aborted; ) {
-      const page = await store.webhooks.listWebhooks({ after, limit: accountsAtOnce });
-      for (const webhooks of page) if (!signal.aborted) await announce(webhooks, now);
-      after = page.length < accountsAtOnce ? undefined : page.at(-1)?.account;
-      await sleep(pauseMs, undefined, { signal }).catch(() => {});
-    }
-  };
+async function announceKeysOf(
+  store: Pick<Store, 'accounts' | 'webhooks'>,
+  { account, endpoints }: AccountWebhooks,
+  now: Date,
+): Promise<void> {
+  const subscribed = endpoints.filter((endpoint) => isSubscribed(endpoint, expiring));
+  if (subscribed.length === 0) return;
+  const keys = (await store.accounts.findAccount(account))?.keys ?? [];
+  const events = keys.flatMap((key) => eventOfKey(account, key, now) ?? []);
+  if (events.length === 0) return;
+  for (const { id } of subscribed) await sendEvents(store.webhooks, { endpoint: id, events, now });
 }
 
 /** Undefined unless the key expires soon. A key that was rotated has a successor. */

@@ -8,7 +8,7 @@ import type { Store } from '../../../shared/store/store.ts';
 import type { UsageMonth } from '../../../shared/store/usage/usage-sums.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
 import { createEndLeases, createExpireLeases } from '../../../workers/requests/expire-leases.ts';
-import { createCheckMonth, type Drift, driftOf } from '../../../workers/usage/reconcile-month.ts';
+import { checkMonth, type Drift, driftOf } from '../../../workers/usage/reconcile-month.ts';
 import { reportOf } from '../../../workers/usage/run-reconcile.ts';
 import { createUsageDrainer } from '../../../workers/usage/usage-drainer.ts';
 import { timeouts } from '../../support/limits-side.ts';
@@ -267,7 +267,7 @@ function startDrainer({ redis, store }: Traffic) {
 export async function findsNothingUnderTraffic(t: ExecutionContext, given: Traffic): Promise<void> {
   t.timeout(180_000);
   const { side, store, redis } = given;
-  const checkMonth = createCheckMonth({ redis, store: store.usage, seed: createSeed({ redis, store: store.usage }) });
+  const parts = { redis, store: store.usage, seed: createSeed({ redis, store: store.usage }) };
   const months = [await side.monthsAgo(0), await side.monthsAgo(1)];
   await using owned = new AsyncDisposableStack();
   for (let index = 0; index < drainers; index += 1) owned.use(startDrainer(given));
@@ -282,7 +282,7 @@ export async function findsNothingUnderTraffic(t: ExecutionContext, given: Traff
     t.deepEqual([found.months, drifted], [0, []]);
     comparisons += 1;
     for (const month of months) {
-      for (const look of await Promise.all(accounts.map((account) => checkMonth({ account, month })))) {
+      for (const look of await Promise.all(accounts.map((account) => checkMonth(parts, { account, month })))) {
         t.is(driftOf(look), undefined, JSON.stringify(look));
         looks += 1;
       }

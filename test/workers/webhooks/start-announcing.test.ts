@@ -4,8 +4,8 @@ import { type BatchEvent, nextBatch } from '../../../shared/batches/batch-states
 import type { AccountStore } from '../../../shared/store/accounts/account-store.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import {
-  createAnnounceBatches,
-  createAnnounceExpiringKeys,
+  announceBatches,
+  announceExpiringKeys,
   removeOldDeliveries,
 } from '../../../workers/webhooks/start-announcing.ts';
 import { batchOf } from '../../shared/store/batch-records.ts';
@@ -44,7 +44,7 @@ for (const [type, events] of Object.entries(toEnd)) {
     await side.addEndpoint(port, { events: Object.keys(toEnd).filter((other) => other !== type) });
     await side.addEndpoint(port, { enabled: false });
     const id = await endBatch(side.store, events);
-    t.false(await createAnnounceBatches(side.store)(now));
+    t.false(await announceBatches(side.store, now));
     const [delivery, ...others] = await side.store.webhooks.listDeliveries(endpoint.id, { limit: 9 });
     t.deepEqual(others, []);
     t.like(delivery, { type, state: 'waiting', account: 'user:ann' });
@@ -69,9 +69,9 @@ for (const step of steps) {
       await endBatch(side.store, toEnd['batch.expired'] ?? []),
     ];
     const dying = { batches: failAfter(side.store.batches, step), webhooks: failAfter(side.store.webhooks, step) };
-    await t.throwsAsync(createAnnounceBatches(dying)(now));
-    await createAnnounceBatches(side.store)(now);
-    await createAnnounceBatches(side.store)(now);
+    await t.throwsAsync(announceBatches(dying, now));
+    await announceBatches(side.store, now);
+    await announceBatches(side.store, now);
     const deliveries = await side.store.webhooks.listDeliveries(endpoint.id, { limit: 9 });
     t.deepEqual(deliveries.map(({ payload }) => JSON.parse(payload).data.id).sort(), ids.sort());
     t.is((await side.store.webhooks.listDueSchedules(now, { limit: 9 })).length, 1);
@@ -82,9 +82,8 @@ test('many batches are announced page by page', async (t) => {
   await using side = await openDeliverySide();
   const { endpoint } = await side.addEndpoint(port);
   for (let count = 0; count < 101; count += 1) await endBatch(side.store, toEnd['batch.failed'] ?? []);
-  const announce = createAnnounceBatches(side.store);
-  t.true(await announce(now));
-  t.false(await announce(now));
+  t.true(await announceBatches(side.store, now));
+  t.false(await announceBatches(side.store, now));
   t.is((await side.store.webhooks.listDeliveries(endpoint.id, { limit: 200 })).length, 101);
 });
 
@@ -92,7 +91,7 @@ test('accounts get only their own events, and an account without endpoints gets 
   await using side = await openDeliverySide();
   const { endpoint } = await side.addEndpoint(port);
   await endBatch(side.store, toEnd['batch.failed'] ?? [], 'user:bob');
-  await createAnnounceBatches(side.store)(now);
+  await announceBatches(side.store, now);
   t.deepEqual(await side.store.webhooks.listDeliveries(endpoint.id, { limit: 9 }), []);
   t.deepEqual(await side.store.batches.listEndedBatches(9), []);
 });
@@ -134,9 +133,8 @@ test('a key that expires within seven days has one event for each expiry, and no
   const revoke = (id: string) => revokeKey({ named: { id }, at: new Date(start) });
   await side.store.accounts.changeAccount(account, revoke(ended));
   await side.store.accounts.changeAccount(account, revoke(replaced.key.id));
-  const announce = createAnnounceExpiringKeys(side.store);
   const told = async (at: number) => {
-    await announce(new Date(at), signal);
+    await announceExpiringKeys(side.store, { now: new Date(at), signal });
     const deliveries = await side.store.webhooks.listDeliveries(endpoint.id, { limit: 9 });
     return deliveries.map(({ payload }) => JSON.parse(payload).data);
   };
@@ -160,7 +158,7 @@ test('all accounts are looked at, page by page, until the task is ended', async 
   const accounts = Array.from({ length: 250 }, (_, index) => `user:${String(index).padStart(3, '0')}`);
   const lookedAt: string[] = [];
   const ending = new AbortController();
-  const announce = createAnnounceExpiringKeys({
+  const store = {
     accounts: {
       findAccount: async (id: string) => {
         lookedAt.push(id);
@@ -175,8 +173,8 @@ test('all accounts are looked at, page by page, until the task is ended', async 
           .slice(0, limit)
           .map((each) => webhooksOf(each)),
     } as never, // it sends nothing
-  });
-  await announce(new Date(start), ending.signal);
+  };
+  await announceExpiringKeys(store, { now: new Date(start), signal: ending.signal });
   t.deepEqual(lookedAt, accounts.slice(0, 241));
 });
 
