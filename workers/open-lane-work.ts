@@ -16,7 +16,7 @@ import { createCallBackend } from './backend-client/call-backend.ts';
 import type { BackendSlots } from './backends/backend-slots.ts';
 import { type BatchMetrics, createObserveBatches } from './batches/batch-metrics.ts';
 import { openBatches } from './batches/open-batches.ts';
-import { createFindAnswer, createRetryBudget } from './failover/find-answer.ts';
+import { createFindAnswer } from './failover/find-answer.ts';
 import type { AnswerMetrics } from './failover/try-backend.ts';
 import type { LaneWork } from './queue/lane-worker.ts';
 import type { LinePace } from './queue/line-pace.ts';
@@ -71,7 +71,6 @@ export function openLaneWork(deps: {
     : settle;
   const findAnswer = createFindAnswer({
     slots,
-    retryBudget: createRetryBudget(),
     apiKeyOf: deps.keys.of,
     metrics,
     log,

@@ -26,7 +26,7 @@ import type { LineEvent, SendLineEvent } from '../../workers/batches/lines/line-
 import { createFailLostLine, createProcessLine } from '../../workers/batches/lines/process-line.ts';
 import { watchBatches } from '../../workers/batches/lines/watch-batches.ts';
 import { createWriteResults } from '../../workers/batches/lines/write-results.ts';
-import { createFindAnswer, createRetryBudget } from '../../workers/failover/find-answer.ts';
+import { createFindAnswer } from '../../workers/failover/find-answer.ts';
 import type { TakenJob } from '../../workers/failover/run.ts';
 import { createWorkerMetrics } from '../../workers/metrics.ts';
 import { createLinePace } from '../../workers/queue/line-pace.ts';
@@ -149,7 +149,7 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
       currentPlanFile,
     }),
     findAnswer: createFindAnswer({
-      ...{ slots, metrics, log, apiKeyOf: () => undefined, retryBudget: createRetryBudget(), random: () => 0 },
+      ...{ slots, metrics, log, apiKeyOf: () => undefined, random: () => 0 },
       callBackend: createCallBackend({ agents, timeouts: () => planFile.timeouts }),
       ownFields: createOwnFields({ plans: () => planFile.plans, pepper: undefined }),
       firstTokenMs: () => planFile.timeouts.firstTokenMs,

@@ -154,7 +154,7 @@ function openAdmission({ upkeepRedis: redis, store, currentPlanFile, outboxLengt
 type CallPartition = <T>(account: string, call: () => Promise<T>) => Promise<T>;
 
 /** After a call has failed, the next one is tried after this time. */
-const pauseMs = 2_000;
+const partitionPauseMs = 2_000;
 
 /**
  * Stops the calls for accounts of a partition whose node does not answer, except one at a time that finds out whether it does again. Each
@@ -169,14 +169,15 @@ export function createPartitionBreaker(now: () => number = () => performance.now
     const at = tryAt.get(partition);
     if (at !== undefined) {
       if (now() < at) throw temporarilyUnavailable(new Error('calls for this partition fail'));
-      tryAt.set(partition, now() + pauseMs);
+      tryAt.set(partition, now() + partitionPauseMs);
     }
     try {
       const answer = await call();
       tryAt.delete(partition);
       return answer;
     } catch (error) {
-      if (error instanceof ApiError && error.code === 'SERVICE_UNAVAILABLE') tryAt.set(partition, now() + pauseMs);
+      if (error instanceof ApiError && error.code === 'SERVICE_UNAVAILABLE')
+        tryAt.set(partition, now() + partitionPauseMs);
       throw error;
     }
   };

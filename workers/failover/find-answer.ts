@@ -30,14 +30,14 @@ const roundPauseMs = 500;
 export function createFindAnswer(
   deps: Omit<Parameters<typeof createTryBackend>[0], 'callLimits'> & {
     slots: BackendSlots;
-    retryBudget: RetryBudget;
+    retryBudget?: RetryBudget;
     /** The time that must be left for a second round, in milliseconds. */
     firstTokenMs: () => number;
     metrics: AnswerMetrics;
     random?: () => number;
   },
 ): FindAnswer {
-  const { slots, retryBudget, metrics, random = Math.random } = deps;
+  const { slots, retryBudget = createRetryBudget(), metrics, random = Math.random } = deps;
   const tryBackend = createTryBackend({ ...deps, callLimits: createCallLimits(slots) });
 
   /**
@@ -118,19 +118,19 @@ async function estimated({ job }: CallingRun): Promise<AnswerOutcome | undefined
   return { outcome: 'answered', answer: { body: estimate(await countPromptTokens(job)), usage: noTokens } };
 }
 
-const perRequest = 0.2;
+const retriesPerRequest = 0.2;
 /** The most that quiet times can save, and what a new process starts with. */
-const savedMax = 10;
+const retriesSavedMax = 10;
 
 /**
  * Limits second rounds over the backends to a fifth of all requests, so that retries never double an overload (contract.md#q3-failover).
  */
 export function createRetryBudget() {
-  let saved = savedMax;
+  let saved = retriesSavedMax;
   return {
     /** A request has arrived. */
     earn(): void {
-      saved = Math.min(savedMax, saved + perRequest);
+      saved = Math.min(retriesSavedMax, saved + retriesPerRequest);
     },
     /** False if nothing is left. */
     spend(): boolean {

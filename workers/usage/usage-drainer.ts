@@ -44,6 +44,38 @@ export interface UsageDrainer extends AsyncDisposable {
   notify(partition: number): boolean;
 }
 
+/** Starts draining usage and expiring leases, and registers their gauges. */
+export function openUsageDrainer(deps: {
+  redis: Redis;
+  store: Store;
+  workerId: string;
+  currentPlanFile: () => Pick<PlanFile, 'timeouts' | 'usageMonthsKept'>;
+  onStored: OnStored;
+  metrics: UsageMetrics & LeaseMetrics & KeptMetrics;
+  log: Log;
+}): UsageDrainer {
+  const { redis, store, workerId, currentPlanFile, onStored, metrics, log } = deps;
+  const requestMs = () => currentPlanFile().timeouts.requestMs;
+  const monthsKept = () => currentPlanFile().usageMonthsKept;
+  const endLeases = createEndLeases(redis, { requestMs });
+  const expireLeases = createExpireLeases({ redis, endLeases, requestMs, metrics });
+  const shareKeptRoom = createShareKeptRoom({ redis, report: metrics.reportKept });
+  const drainer = createUsageDrainer({
+    redis,
+    store: store.usage,
+    workerId,
+    onStored,
+    metrics,
+    log,
+    monthsKept,
+    expireLeases,
+    shareKeptRoom,
+  });
+  metrics.observeOutboxes(createObserveOutboxes(redis, drainer.held));
+  metrics.observeLeases(() => countLeases(redis, drainer.held()));
+  return drainer;
+}
+
 /**
  * Brings usage from the outboxes to the store while it lives, together with the drainers of all other workers (contract.md#n11-drainers).
  * Disposing of it ends within about two seconds, even if Redis or the store does not answer. Another worker repeats what was in progress.
@@ -251,36 +283,4 @@ function createPartitionUpkeep(deps: {
       await pause(shareEveryMs);
     },
   };
-}
-
-/** Starts draining usage and expiring leases, and registers their gauges. */
-export function openUsageDrainer(deps: {
-  redis: Redis;
-  store: Store;
-  workerId: string;
-  currentPlanFile: () => Pick<PlanFile, 'timeouts' | 'usageMonthsKept'>;
-  onStored: OnStored;
-  metrics: UsageMetrics & LeaseMetrics & KeptMetrics;
-  log: Log;
-}): UsageDrainer {
-  const { redis, store, workerId, currentPlanFile, onStored, metrics, log } = deps;
-  const requestMs = () => currentPlanFile().timeouts.requestMs;
-  const monthsKept = () => currentPlanFile().usageMonthsKept;
-  const endLeases = createEndLeases(redis, { requestMs });
-  const expireLeases = createExpireLeases({ redis, endLeases, requestMs, metrics });
-  const shareKeptRoom = createShareKeptRoom({ redis, report: metrics.reportKept });
-  const drainer = createUsageDrainer({
-    redis,
-    store: store.usage,
-    workerId,
-    onStored,
-    metrics,
-    log,
-    monthsKept,
-    expireLeases,
-    shareKeptRoom,
-  });
-  metrics.observeOutboxes(createObserveOutboxes(redis, drainer.held));
-  metrics.observeLeases(() => countLeases(redis, drainer.held()));
-  return drainer;
 }
