@@ -33,7 +33,7 @@ export function openBatches(deps: LineWorkDeps & SupervisionDeps): Batches {
   const { work, finishAttempt, writeResult } = owned.use(openLineWork(deps));
   return {
     work,
-    supervise: () => owned.use(openSupervision({ ...deps, finishAttempt, writeResult })).supervisor,
+    supervise: () => openSupervision({ ...deps, finishAttempt, writeResult }, owned),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }
@@ -59,9 +59,8 @@ type SupervisionDeps = {
 type Deps = SupervisionDeps & { finishAttempt: FinishLineAttempt; writeResult: WriteResult };
 
 /** Starts the supervision of batches, the election of the worker that assigns accounts, and the removal of files. */
-function openSupervision(deps: Deps): AsyncDisposable & { supervisor: BatchSupervisor } {
+function openSupervision(deps: Deps, owned: AsyncDisposableStack): BatchSupervisor {
   const { upkeepRedis, store, workerId, log } = deps;
-  const owned = new AsyncDisposableStack();
   const now = () => redisNow(upkeepRedis);
   const supervisor = openSupervisor(deps, owned, now);
   owned.use(
@@ -73,13 +72,12 @@ function openSupervision(deps: Deps): AsyncDisposable & { supervisor: BatchSuper
     }),
   );
   const scheduling = openScheduling(deps, supervisor);
-  const both = {
+  return owned.use({
     ...supervisor,
     async [Symbol.asyncDispose]() {
       await Promise.all([scheduling[Symbol.asyncDispose](), supervisor[Symbol.asyncDispose]()]);
     },
-  };
-  return { supervisor: owned.use(both), [Symbol.asyncDispose]: () => owned.disposeAsync() };
+  });
 }
 
 function openSupervisor(deps: Deps, owned: AsyncDisposableStack, now: () => Promise<number>): BatchSupervisor {
