@@ -22,7 +22,7 @@ import { createLineQueue } from './lines/line-queue.ts';
 import type { WriteResult } from './lines/write-results.ts';
 import { type LineWorkDeps, openLineWork } from './open-line-work.ts';
 import { createRecoverLostLines } from './recover-lost-lines.ts';
-import { createAssignAccounts, scheduleAccounts, schedulerHoldMs } from './schedule-accounts.ts';
+import { assignAccounts, scheduleAccounts, schedulerHoldMs } from './schedule-accounts.ts';
 
 /** The work of the batch lane, and the supervision of batches, which starts when `supervise` is called. */
 type Batches = AsyncDisposable & { work: LaneWork; supervise(): BatchSupervisor };
@@ -115,7 +115,7 @@ function openScheduling(deps: SupervisionDeps, { take }: BatchSupervisor): Async
     acquireLock: createAcquireLock(upkeepRedis, { workerId, holdMs: schedulerHoldMs }),
     releaseLock: createReleaseLock(upkeepRedis, { workerId }),
     listWorkers: createListWorkers(upkeepRedis),
-    assign: createAssignAccounts(replyUpkeepRedis),
+    assign: (worker, accounts) => assignAccounts(replyUpkeepRedis, worker, accounts),
     canAssign: () => replyUpkeepRedis.status === 'ready',
   });
 }

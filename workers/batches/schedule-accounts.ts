@@ -34,7 +34,8 @@ export function scheduleAccounts(deps: {
   acquireLock: AcquireLock;
   releaseLock: ReleaseLock;
   listWorkers: ListWorkers;
-  assign: AssignAccounts;
+  /** Assigns accounts to another worker. False if that worker is gone. */
+  assign: (worker: string, accounts: readonly string[]) => Promise<boolean>;
   /** False while other workers cannot be reached. */
   canAssign: () => boolean;
   /** Assigns accounts to this worker. */
@@ -160,16 +161,11 @@ export function shareAccounts({ accounts, loads, sharedMax, random }: ShareOptio
 const fieldsSchema = z.object({ accounts: z.string() });
 const accountsSchema = z.array(z.string());
 
-/** Asks a worker to run the batches of these accounts. False if the worker is gone. */
-type AssignAccounts = (worker: string, accounts: readonly string[]) => Promise<boolean>;
-
-/** `redis` is the one with the control streams. */
-export function createAssignAccounts(redis: Redis): AssignAccounts {
-  return async function assignAccounts(worker, accounts) {
-    const entry = ['accounts', JSON.stringify(accounts)];
-    const length = ['MAXLEN', '~', controlStreamLengthMax] as const;
-    return (await redis.xadd(controlStreamKey(worker), 'NOMKSTREAM', ...length, '*', ...entry)) !== null;
-  };
+/** Asks a worker to run the batches of these accounts. False if the worker is gone. `redis` is the one with the control streams. */
+export async function assignAccounts(redis: Redis, worker: string, accounts: readonly string[]): Promise<boolean> {
+  const entry = ['accounts', JSON.stringify(accounts)];
+  const length = ['MAXLEN', '~', controlStreamLengthMax] as const;
+  return (await redis.xadd(controlStreamKey(worker), 'NOMKSTREAM', ...length, '*', ...entry)) !== null;
 }
 
 /** Returns the accounts that an entry of a control stream assigns. Empty for any other entry. */

@@ -144,17 +144,17 @@ async function endUnstarted(run: Run, { outcome, endRequest }: FailedStart): Pro
   if (outcome === 'gone') await run.reply.error(temporarilyUnavailable());
 }
 
-/** Ends a request by the result of its run, or puts it back into its queue. Fails with the error of a `fault`. */
-type ConcludeRequest = (run: StartedRun, found: AnswerOutcome) => Promise<Outcome>;
-
-function createConcludeRequest(deps: {
+function createConcludeRequest({
+  endRequest,
+  leases,
+  log,
+}: {
   endRequest: EndRequest;
   leases: Pick<LeaseHeartbeat, 'extendRequeued'>;
   log: Log;
-}): ConcludeRequest {
-  const { endRequest, leases, log } = deps;
-
-  return async function concludeRequest(run, found) {
+}) {
+  /** Ends a request by the result of its run, or puts it back into its queue. Fails with the error of a `fault`. */
+  return async function concludeRequest(run: StartedRun, found: AnswerOutcome): Promise<Outcome> {
     const { received } = found;
     switch (found.outcome) {
       case 'answered':

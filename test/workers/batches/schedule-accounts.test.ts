@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { batchSchedulerLockKey } from '../../../shared/redis/coordination-keys.ts';
 import { batchLockKey, controlStreamKey } from '../../../shared/redis/keys.ts';
 import {
-  createAssignAccounts,
+  assignAccounts,
   decodeAssignment,
   scheduleAccounts,
   shareAccounts,
@@ -315,14 +315,14 @@ test.serial('accounts arrive unchanged, with any characters in their names', asy
   const control = controlStreamKey('here');
   await own.redis.xadd(control, '*', 'opened', '1');
   const accounts = ['user:alice', 'user:名前', 'user:a,b"]\n', 'device:0'];
-  t.true(await createAssignAccounts(own.redis)('here', accounts));
+  t.true(await assignAccounts(own.redis, 'here', accounts));
   const entries = await own.redis.xrange(control, '-', '+');
   const arrived = entries.flatMap(([, [name = '', value = '']]) => decodeAssignment({ [name]: value }));
   t.deepEqual(arrived, accounts);
 });
 
 test.serial('an assignment to a worker that is gone fails, and leaves nothing in Redis', async (t) => {
-  t.false(await createAssignAccounts(own.redis)('gone', ['user:alice']));
+  t.false(await assignAccounts(own.redis, 'gone', ['user:alice']));
   t.is(await own.redis.exists(controlStreamKey('gone')), 0);
 });
 

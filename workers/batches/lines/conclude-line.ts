@@ -20,9 +20,6 @@ import type { WriteResult } from './write-results.ts';
  */
 export type StartedLine = LineRun & CallingRun & { job: BatchJob; takenAt: number; hadTime: boolean };
 
-/** Ends a run by what its backends returned, or by the reason for which it was stopped. */
-type ConcludeLine = (run: StartedLine, found: AnswerOutcome, signal: AbortSignal) => Promise<Outcome>;
-
 const done: Outcome = { outcome: 'done' };
 const fullMs = 1_000;
 
@@ -33,10 +30,11 @@ export function createConcludeLine(deps: {
   endLine: EndLine;
   metrics: { batchLineRetries: Counter<'endpoint' | 'reason'> };
   now: () => number;
-}): ConcludeLine {
+}) {
   const { store, finishAttempt, writeResult, endLine, metrics, now } = deps;
 
-  return async function concludeLine(run, found, signal): Promise<Outcome> {
+  /** Ends a run by what its backends returned, or by the reason for which it was stopped. */
+  return async function concludeLine(run: StartedLine, found: AnswerOutcome, signal: AbortSignal): Promise<Outcome> {
     const { job } = run;
     switch (found.outcome) {
       case 'answered':
