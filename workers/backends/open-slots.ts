@@ -6,10 +6,9 @@ import type { Log } from '../../shared/process/log.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import type { Shares } from '../fleet-limits/start-share-renewal.ts';
 import { startShares } from '../fleet-limits/start-shares.ts';
-import type { BackendChecks } from './backend-checks.ts';
+import { type BackendChecks, followFacts } from './ask-backends.ts';
 import type { BackendMetrics } from './backend-metrics.ts';
 import { type BackendSlots, createBackendSlots } from './backend-slots.ts';
-import { followFacts } from './follow-facts.ts';
 import { followOperatorPauses } from './pauses.ts';
 import type { BreakerStatus } from './served-backends.ts';
 
