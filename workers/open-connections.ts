@@ -7,7 +7,7 @@ import type { WorkerConfig } from '../shared/process/config.ts';
 import type { Log } from '../shared/process/log.ts';
 import { connectForRequests, connectForWork, type Redis } from '../shared/redis/connections.ts';
 import type { Store } from '../shared/store/store.ts';
-import { type BackendChecks, createBackendChecks } from './backend-state/backend-checks.ts';
+import { type BackendChecks, createBackendChecks } from './backends/ask-backends.ts';
 
 /** `oneConnection`: replies use the same connection to Redis as everything else, so commands arrive in the order in which they are sent. */
 export type Connections = AsyncDisposable & {

@@ -11,21 +11,19 @@ import type { LimitMetrics } from '../shared/process/metrics.ts';
 import type { Redis } from '../shared/redis/connections.ts';
 import type { Store } from '../shared/store/store.ts';
 import type { Tracing } from '../shared/tracing/span.ts';
-import type { AnswerMetrics } from './answers/answer-metrics.ts';
-import { createFindAnswer } from './answers/find-answer.ts';
+import { createOwnFields } from './backend-client/body-for.ts';
+import { createCallBackend } from './backend-client/call-backend.ts';
 import type { BackendSlots } from './backends/backend-slots.ts';
-import { createRetryBudget } from './backends/retry-budget.ts';
-import type { BatchMetrics } from './batches/batch-metrics.ts';
-import { createObserveBatches } from './batches/observe-batches.ts';
+import { type BatchMetrics, createObserveBatches } from './batches/batch-metrics.ts';
 import { openBatches } from './batches/open-batches.ts';
-import { createCallBackend } from './exchange/call-backend.ts';
-import { createOwnFields } from './exchange/own-fields.ts';
-import { createStartRun } from './leases/start-run.ts';
+import { createFindAnswer } from './failover/find-answer.ts';
+import type { AnswerMetrics } from './failover/try-backend.ts';
 import type { LaneWork } from './queue/lane-worker.ts';
 import type { LinePace } from './queue/line-pace.ts';
 import type { PieceReaders } from './replies/send-pieces.ts';
 import { openRequestWork } from './requests/open-request-work.ts';
-import type { RequestMetrics } from './requests/request-metrics.ts';
+import type { RequestMetrics } from './requests/process-request.ts';
+import { createStartRun } from './requests/start-run.ts';
 import { createNotifyDrainer, settleAndNotify } from './usage/notify-drainers.ts';
 import type { UsageDrainer } from './usage/usage-drainer.ts';
 
@@ -73,7 +71,6 @@ export function openLaneWork(deps: {
     : settle;
   const findAnswer = createFindAnswer({
     slots,
-    retryBudget: createRetryBudget(),
     apiKeyOf: deps.keys.of,
     metrics,
     log,

@@ -1,7 +1,6 @@
 import { estimateMemory } from '../../workers/memory/estimate-memory.ts';
 import type { Bytes, ItemBytes } from '../../workers/memory/item-bytes.ts';
-import { parseMemoryArguments } from '../../workers/memory/memory-arguments.ts';
-import { reportOf } from '../../workers/memory/memory-report.ts';
+import { parseMemoryArguments, reportOf } from '../../workers/memory/run-memory.ts';
 
 export const pageFile = 'ingress/documentation/operating.md';
 const [begin, end] = ['<!-- from npm run bytes -->', '<!-- end of npm run bytes -->'];

@@ -18,13 +18,12 @@ import {
 } from '../../shared/redis/keys.ts';
 import type { BatchJob } from '../../workers/batches/lines/batch-job.ts';
 import { createLineQueue } from '../../workers/batches/lines/line-queue.ts';
-import { createEndLeases } from '../../workers/leases/end-leases.ts';
-import { createStartRun } from '../../workers/leases/start-run.ts';
 import type { Bytes, ItemBytes } from '../../workers/memory/item-bytes.ts';
 import { createWorkerMetrics } from '../../workers/metrics.ts';
-import { createHeldPayloads } from '../../workers/queue/held-payloads.ts';
-import { createLaneWorker } from '../../workers/queue/lane-worker.ts';
+import { createHeldPayloads, createLaneWorker } from '../../workers/queue/lane-worker.ts';
 import { createReplyFrames } from '../../workers/replies/reply-frames.ts';
+import { createEndLeases } from '../../workers/requests/expire-leases.ts';
+import { createStartRun } from '../../workers/requests/start-run.ts';
 import { batchPlan } from '../support/batch-plan.ts';
 import { openLimits } from '../support/limits-side.ts';
 import { type PrivateRedis, startPrivateRedis } from '../support/private-redis.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { openStore } from '../../shared/open-store.ts';
-import { loadTokenizer } from '../../workers/answers/count-tokens.ts';
+import { loadTokenizer } from '../../workers/failover/count-tokens.ts';
 import { answerFor, type Fault } from '../stack/model-server.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { everyWay, exhausted, nameOf, type Way, ways } from '../support/backend-outcome.ts';

@@ -12,7 +12,7 @@ import { questionOf } from '../support/truth/ask.ts';
 
 /** An account may have sixteen with a key at once. */
 const requests = 15;
-const starting = scriptDescription('workers/leases/start-run.lua');
+const starting = scriptDescription('workers/requests/start-run.lua');
 /** Only settling an answered request sends this. */
 const settling = '"outcome":"completed"';
 

@@ -10,7 +10,7 @@ import { openWitnesses } from '../support/truth/open-witnesses.ts';
 
 for (const { text, ...fault } of [
   {
-    text: scriptDescription('workers/leases/start-run.lua'),
+    text: scriptDescription('workers/requests/start-run.lua'),
     id: '10d',
     done: 'Redis starts a run and its reply is lost',
     promised: 'the worker asks again and gets the same reply: one run, one call, one charge; the client is answered',

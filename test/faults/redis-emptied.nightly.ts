@@ -165,7 +165,7 @@ async function restOf(reader: ReadableStreamDefaultReader<Uint8Array> | undefine
 
 async function reconcile({ directory, redisUrl }: Stack, databaseUrl: string) {
   const env = { REDIS_URL: redisUrl, DATABASE_URL: databaseUrl, PLAN_FILE: `${directory}/plans.yaml` };
-  const child = spawn(process.execPath, ['workers/reconcile/main.ts'], {
+  const child = spawn(process.execPath, ['workers/usage/reconcile-main.ts'], {
     cwd: root,
     env,
     stdio: ['ignore', 'pipe', 'ignore'],

@@ -56,7 +56,7 @@ test('seeding fills three months, keys and batches; a second run changes nothing
   const { stdout } = await seed(directory);
   t.regex(stdout, /^ada: \d+ requests recorded in \d{4}-\d\d and \d{4}-\d\d$/m);
   const reconcile = () =>
-    run('workers/reconcile/main.ts', [], { REDIS_URL: redisUrl, DATABASE_URL: databaseUrl, PLAN_FILE: planFile });
+    run('workers/usage/reconcile-main.ts', [], { REDIS_URL: redisUrl, DATABASE_URL: databaseUrl, PLAN_FILE: planFile });
   t.regex((await reconcile()).stdout, /^drift: 0$/m, 'reconcile counts the outbox');
 
   const ada = await accountOf(stack, 'ada');

@@ -13,7 +13,7 @@ import { createAskLimits } from '../../shared/limits/ask-limits.ts';
 import { openStore } from '../../shared/open-store.ts';
 import { changesKey, fillKey, versionKey } from '../../shared/redis/keys.ts';
 import type { Store } from '../../shared/store/store.ts';
-import { createRemoveUnusedDevices } from '../../workers/maintenance/remove-unused-devices.ts';
+import { createRemoveUnusedDevices } from '../../workers/upkeep/remove-unused-devices.ts';
 import { createSqliteHome } from '../shared/store/sqlite-home.ts';
 import { startStack } from '../stack/stack.ts';
 import { createKeyClient } from '../support/key-client.ts';

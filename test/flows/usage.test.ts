@@ -7,7 +7,7 @@ import { accountListSchema } from '../../ingress/routes/accounts.ts';
 import { planLimitsSchema, planListSchema } from '../../ingress/routes/plans.ts';
 import { usageReportSchema, usageSchema } from '../../ingress/usage/usage-report.ts';
 import { noCounts } from '../../shared/store/usage/usage-sums.ts';
-import { countTokens } from '../../workers/answers/count-tokens.ts';
+import { countTokens } from '../../workers/failover/count-tokens.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { chargedPrompt } from '../support/charged-prompt.ts';
 import { documentedFetch } from '../support/documented/documented-fetch.ts';

@@ -2,8 +2,8 @@ import type { Dispatcher } from 'undici';
 import { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
 import type { QueuedCall } from '../../shared/jobs/inference-job.ts';
 import type { TokenUsage } from '../../shared/jobs/replies.ts';
-import { answerStream } from '../../workers/answers/answer-request.ts';
-import { createCallBackend } from '../../workers/exchange/call-backend.ts';
+import { createCallBackend } from '../../workers/backend-client/call-backend.ts';
+import { answerStream } from '../../workers/failover/answer-request.ts';
 import { roomFor } from '../support/answer-room.ts';
 import { require } from './search/fuzz-target.ts';
 

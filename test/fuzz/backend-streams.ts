@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { answerWhole } from '../../workers/answers/answer-request.ts';
+import { answerWhole } from '../../workers/failover/answer-request.ts';
 import { textOfBody } from '../../workers/replies/send-pieces.ts';
 import {
   type AnswerEnd,

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import type { Call } from '../../shared/endpoints/read-call.ts';
 import { endpoints } from '../../shared/endpoints/routes.ts';
-import { countPromptTokens } from '../../workers/answers/count-tokens.ts';
-import { bodyFor } from '../../workers/exchange/body-for.ts';
+import { bodyFor } from '../../workers/backend-client/body-for.ts';
+import { countPromptTokens } from '../../workers/failover/count-tokens.ts';
 import { fuzzPlan } from './fuzz-plan.ts';
 import { createReadCall } from './read-body.ts';
 import { type FuzzTarget, require } from './search/fuzz-target.ts';

@@ -37,7 +37,7 @@ async function findDrift(
   { directory, redisUrl }: Stack,
   databaseUrl: string,
 ): Promise<{ report: string; code: number }> {
-  const child = spawn(process.execPath, ['workers/reconcile/main.ts'], {
+  const child = spawn(process.execPath, ['workers/usage/reconcile-main.ts'], {
     cwd: root,
     env: { REDIS_URL: redisUrl, DATABASE_URL: databaseUrl, PLAN_FILE: `${directory}/plans.yaml` },
     stdio: ['ignore', 'pipe', 'inherit'],

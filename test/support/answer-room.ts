@@ -1,5 +1,5 @@
 import { createAnswerBudget, type HeldAnswer } from '../../shared/bytes/answer-budget.ts';
-import { type AnswerRoom, createAnswerRoom } from '../../workers/exchange/answer-room.ts';
+import { type AnswerRoom, createAnswerRoom } from '../../workers/backend-client/call-backend.ts';
 
 /** What is held of an answer in a process that holds no other. */
 export const heldAlone = (): HeldAnswer => createAnswerBudget({ bytesMax: 1_073_741_824 }).hold('user:alice');

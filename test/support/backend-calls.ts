@@ -2,8 +2,8 @@ import { createBackendAgents } from '../../shared/backends/backend-agents.ts';
 import { chatKind } from '../../shared/endpoints/chat/chat.ts';
 import { createChunkConverter } from '../../shared/endpoints/choices/convert-chunks.ts';
 import type { Backend, Timeouts } from '../../shared/plan-file/plan-file.ts';
-import { type BackendCall, createCallBackend } from '../../workers/exchange/call-backend.ts';
-import { wholeText } from '../../workers/exchange/read-body.ts';
+import { type BackendCall, createCallBackend } from '../../workers/backend-client/call-backend.ts';
+import { wholeText } from '../../workers/backend-client/read-body.ts';
 import { roomFor } from './answer-room.ts';
 import { streamOptions } from './stream-options.ts';
 

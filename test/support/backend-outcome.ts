@@ -1,4 +1,4 @@
-import { countTokens } from '../../workers/answers/count-tokens.ts';
+import { countTokens } from '../../workers/failover/count-tokens.ts';
 import { chargedPrompt } from './charged-prompt.ts';
 import type { ChatEnding } from './chat-ending.ts';
 

@@ -8,15 +8,13 @@ import { createRelease } from '../../shared/limits/release.ts';
 import { createSettle } from '../../shared/limits/settle.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { leasesKey } from '../../shared/redis/keys.ts';
-import { type BatchJob, batchJobSchema } from '../../workers/batches/lines/batch-job.ts';
+import { type BatchJob, batchJobSchema, requestIdOf } from '../../workers/batches/lines/batch-job.ts';
 import { createEndLine } from '../../workers/batches/lines/end-line.ts';
 import { createFinishLineAttempt } from '../../workers/batches/lines/finish-line-attempt.ts';
-import { requestIdOf } from '../../workers/batches/lines/ids.ts';
 import { createLineQueue } from '../../workers/batches/lines/line-queue.ts';
 import { createWriteResults } from '../../workers/batches/lines/write-results.ts';
-import { createCountBatch } from '../../workers/batches/scheduler/count-batch.ts';
-import { createStartRun } from '../../workers/leases/start-run.ts';
 import { createWorkerMetrics } from '../../workers/metrics.ts';
+import { createStartRun } from '../../workers/requests/start-run.ts';
 import { batchOf, fileOf } from '../shared/store/batch-records.ts';
 import { createSqliteHome } from '../shared/store/sqlite-home.ts';
 import { lineOf } from './batch-client.ts';
@@ -64,7 +62,6 @@ export async function openBatchSide(
     findUsageRecord: (requestId) => store.usage.findUsageRecord(requestId),
     endLine: createEndLine({ settle: createSettle(redis), sendLineEvent, metrics, log }),
   });
-  const countBatch = createCountBatch({ store: store.batches });
 
   function jobOf(line: number, number = 1): BatchJob {
     return batchJobSchema.parse({
@@ -96,7 +93,7 @@ export async function openBatchSide(
 
   return {
     ...{ store, queue, planFile, account, batch, metrics, release, writeResult, log, logged, jobOf, redis },
-    ...{ heldBy, finishAttempt, countBatch, rules: () => lineRules(planFile), currentPlanFile: () => planFile },
+    ...{ heldBy, finishAttempt, rules: () => lineRules(planFile), currentPlanFile: () => planFile },
     requestOf: (line: number, number = 1) => requestIdOf(batch.id, line, number),
     add: (line: number, number = 1) => queue.add(jobOf(line, number)),
     /** Takes the next job as a worker. Resolves with a function that completes it. */

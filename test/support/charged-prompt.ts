@@ -1,6 +1,6 @@
 import { readCall } from '../../shared/endpoints/read-call.ts';
 import { endpointAt } from '../../shared/endpoints/routes.ts';
-import { countPromptTokens } from '../../workers/answers/count-tokens.ts';
+import { countPromptTokens } from '../../workers/failover/count-tokens.ts';
 import { anyField } from './read-chat.ts';
 
 type Asked = { endpoint: string; request: { model?: unknown } };

@@ -10,7 +10,7 @@ import type {
 import type { Allowance } from '../../shared/limits/admit.ts';
 import type { ReleaseAnswer } from '../../shared/limits/release.ts';
 import type { MonthTokens } from '../../shared/limits/seed.ts';
-import type { Start } from '../../workers/leases/start-run.ts';
+import type { Start } from '../../workers/requests/start-run.ts';
 import { createClaimsModel, type ModelClaim, type ModelClaimEnd } from './claims-model.ts';
 import { timeouts } from './limits-side.ts';
 import { createMinuteModel } from './minute-model.ts';

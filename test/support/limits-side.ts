@@ -12,9 +12,9 @@ import { outboxKey, partitionOf, versionKey } from '../../shared/redis/keys.ts';
 import type { UsageDetail } from '../../shared/store/usage/usage-details.ts';
 import type { UsageRecord } from '../../shared/store/usage/usage-record.ts';
 import type { UsageSum } from '../../shared/store/usage/usage-sums.ts';
-import { createEndLeases } from '../../workers/leases/end-leases.ts';
-import { createRenewLeases } from '../../workers/leases/start-lease-heartbeat.ts';
-import { createMarkStreaming, createStartRun } from '../../workers/leases/start-run.ts';
+import { createEndLeases } from '../../workers/requests/expire-leases.ts';
+import { createRenewLeases } from '../../workers/requests/start-lease-heartbeat.ts';
+import { createMarkStreaming, createStartRun } from '../../workers/requests/start-run.ts';
 import { changeLease } from './change-lease.ts';
 
 export const timeouts = { queueMs: 30_000, requestMs: 600_000 };

@@ -14,28 +14,24 @@ import { watchSuspensions } from '../../shared/limits/watch-suspensions.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { leasesKey, versionKey } from '../../shared/redis/keys.ts';
 import type { Account } from '../../shared/store/accounts/account.ts';
-import { createFindAnswer } from '../../workers/answers/find-answer.ts';
-import type { TakenJob } from '../../workers/answers/run.ts';
+import { createOwnFields } from '../../workers/backend-client/body-for.ts';
+import { createCallBackend } from '../../workers/backend-client/call-backend.ts';
 import { createBackendSlots } from '../../workers/backends/backend-slots.ts';
-import { createRetryBudget } from '../../workers/backends/retry-budget.ts';
 import { parseLine } from '../../workers/batches/files/parse-line.ts';
-import { createAdmitLine } from '../../workers/batches/lines/admit-line.ts';
-import { type BatchJob, batchJobSchema } from '../../workers/batches/lines/batch-job.ts';
+import { createAdmitLine, createKnownCallers } from '../../workers/batches/lines/admit-line.ts';
+import { type BatchJob, batchJobSchema, requestIdOf } from '../../workers/batches/lines/batch-job.ts';
 import { createEndLine } from '../../workers/batches/lines/end-line.ts';
-import { createFailLostLine } from '../../workers/batches/lines/fail-lost-line.ts';
 import { createFinishLineAttempt } from '../../workers/batches/lines/finish-line-attempt.ts';
-import { requestIdOf } from '../../workers/batches/lines/ids.ts';
-import { createKnownCallers } from '../../workers/batches/lines/known-callers.ts';
 import type { LineEvent, SendLineEvent } from '../../workers/batches/lines/line-events.ts';
-import { createProcessLine } from '../../workers/batches/lines/process-line.ts';
+import { createFailLostLine, createProcessLine } from '../../workers/batches/lines/process-line.ts';
 import { watchBatches } from '../../workers/batches/lines/watch-batches.ts';
 import { createWriteResults } from '../../workers/batches/lines/write-results.ts';
-import { createCallBackend } from '../../workers/exchange/call-backend.ts';
-import { createOwnFields } from '../../workers/exchange/own-fields.ts';
-import { createEndLeases } from '../../workers/leases/end-leases.ts';
-import { createStartRun } from '../../workers/leases/start-run.ts';
+import { createFindAnswer } from '../../workers/failover/find-answer.ts';
+import type { TakenJob } from '../../workers/failover/run.ts';
 import { createWorkerMetrics } from '../../workers/metrics.ts';
 import { createLinePace } from '../../workers/queue/line-pace.ts';
+import { createEndLeases } from '../../workers/requests/expire-leases.ts';
+import { createStartRun } from '../../workers/requests/start-run.ts';
 import { batchOf } from '../shared/store/batch-records.ts';
 import { createSqliteHome } from '../shared/store/sqlite-home.ts';
 import { type ModelServer, startModelServer } from '../stack/model-server.ts';
@@ -153,7 +149,7 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
       currentPlanFile,
     }),
     findAnswer: createFindAnswer({
-      ...{ slots, metrics, log, apiKeyOf: () => undefined, retryBudget: createRetryBudget(), random: () => 0 },
+      ...{ slots, metrics, log, apiKeyOf: () => undefined, random: () => 0 },
       callBackend: createCallBackend({ agents, timeouts: () => planFile.timeouts }),
       ownFields: createOwnFields({ plans: () => planFile.plans, pepper: undefined }),
       firstTokenMs: () => planFile.timeouts.firstTokenMs,

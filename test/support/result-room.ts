@@ -1,6 +1,5 @@
 import type { Store } from '../../shared/store/store.ts';
-import { createKnownBytes } from '../../workers/batches/room/known-bytes.ts';
-import { createResultRoom, type ResultRoom } from '../../workers/batches/room/result-room.ts';
+import { createKnownBytes, createResultRoom, type ResultRoom } from '../../workers/batches/lines/result-room.ts';
 
 /** The room of accounts for results, as a worker has it. `clock` is that of what it has read. */
 export function openResultRoom(

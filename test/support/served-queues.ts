@@ -8,8 +8,7 @@ import type { ParsedPlanFile, PlanFile } from '../../shared/plan-file/plan-file.
 import type { Redis } from '../../shared/redis/connections.ts';
 import { openSlots } from '../../workers/backends/open-slots.ts';
 import { createWorkerMetrics } from '../../workers/metrics.ts';
-import { createHeldPayloads, type HeldPayloads } from '../../workers/queue/held-payloads.ts';
-import type { LaneWork } from '../../workers/queue/lane-worker.ts';
+import { createHeldPayloads, type HeldPayloads, type LaneWork } from '../../workers/queue/lane-worker.ts';
 import { createLinePace } from '../../workers/queue/line-pace.ts';
 import { type ServedQueues, serveQueues } from '../../workers/queue/serve-queues.ts';
 import type { RedisDatabase } from './private-redis.ts';

@@ -7,7 +7,7 @@ import {
   type RenewShares,
   type Share,
   shareMs,
-} from '../../workers/shares/renew-shares.ts';
+} from '../../workers/fleet-limits/renew-shares.ts';
 
 /** The share of one backend that one worker has. `calls` are in flight. */
 export type ShareHolder = {

@@ -1,10 +1,10 @@
 import type { ExecutionContext } from 'ava';
 import { type PlanFile, parsePlanFile } from '../../shared/plan-file/plan-file.ts';
+import type { Ask } from '../../workers/backends/backend-slots.ts';
 import { createBackendSlots, type SlotAnswer } from '../../workers/backends/backend-slots.ts';
-import type { Ask } from '../../workers/backends/candidates.ts';
 import type { Slot } from '../../workers/backends/reservation.ts';
 import type { BreakerStatus } from '../../workers/backends/served-backends.ts';
-import type { Share } from '../../workers/shares/renew-shares.ts';
+import type { Share } from '../../workers/fleet-limits/renew-shares.ts';
 import { planFileFor } from '../stack/plan.ts';
 import { wholeLimits } from './whole-limits.ts';
 

@@ -7,8 +7,7 @@ import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { countingKey, queueDepthsKey } from '../../shared/redis/coordination-keys.ts';
 import { createWorkerMetrics } from '../../workers/metrics.ts';
-import { createHeldPayloads } from '../../workers/queue/held-payloads.ts';
-import { createLaneWorker } from '../../workers/queue/lane-worker.ts';
+import { createHeldPayloads, createLaneWorker } from '../../workers/queue/lane-worker.ts';
 import { recordedLog } from './recorded-log.ts';
 import { jobFor } from './worker-side.ts';
 

@@ -1,5 +1,5 @@
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
-import { batchCallsMax, type Share } from '../../workers/shares/renew-shares.ts';
+import { batchCallsMax, type Share } from '../../workers/fleet-limits/renew-shares.ts';
 
 /** The shares of a single worker: the full limit of each backend. */
 export function wholeLimits({ backends }: Pick<PlanFile, 'backends'>): (backend: string, unknown: Share) => Share {

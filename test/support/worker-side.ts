@@ -8,20 +8,24 @@ import type { Reply } from '../../shared/jobs/replies.ts';
 import { createSettle } from '../../shared/limits/settle.ts';
 import { type PlanFile, parsePlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
-import { createFindAnswer, type FindAnswer } from '../../workers/answers/find-answer.ts';
-import type { StopReason } from '../../workers/answers/run.ts';
+import { createOwnFields } from '../../workers/backend-client/body-for.ts';
+import { createCallBackend } from '../../workers/backend-client/call-backend.ts';
 import { createBackendSlots } from '../../workers/backends/backend-slots.ts';
-import { createRetryBudget, type RetryBudget } from '../../workers/backends/retry-budget.ts';
-import { createCallBackend } from '../../workers/exchange/call-backend.ts';
-import { createOwnFields } from '../../workers/exchange/own-fields.ts';
-import { createRenewLeases, startLeaseHeartbeat } from '../../workers/leases/start-lease-heartbeat.ts';
-import { createMarkStreaming, createStartRun } from '../../workers/leases/start-run.ts';
+import {
+  createFindAnswer,
+  createRetryBudget,
+  type FindAnswer,
+  type RetryBudget,
+} from '../../workers/failover/find-answer.ts';
+import type { StopReason } from '../../workers/failover/run.ts';
 import { createWorkerMetrics } from '../../workers/metrics.ts';
 import { createReplyFrames } from '../../workers/replies/reply-frames.ts';
 import { createPieceReaders } from '../../workers/replies/send-pieces.ts';
 import { watchReaders } from '../../workers/replies/watch-readers.ts';
 import { createEndRequest } from '../../workers/requests/end-request.ts';
 import { createProcessRequest } from '../../workers/requests/process-request.ts';
+import { createRenewLeases, startLeaseHeartbeat } from '../../workers/requests/start-lease-heartbeat.ts';
+import { createMarkStreaming, createStartRun } from '../../workers/requests/start-run.ts';
 import { type ModelServer, startModelServer } from '../stack/model-server.ts';
 import { patientConnecting, planFileFor } from '../stack/plan.ts';
 import { streamedText } from './chat.ts';

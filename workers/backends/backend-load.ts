@@ -1,7 +1,7 @@
 import type { Lane } from '../../shared/lane.ts';
 import { oncePerObject } from '../../shared/once-per-object.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
-import { type BackendUse, batchCallsMax, noShare, type Share, unlimited } from '../shares/renew-shares.ts';
+import { type BackendUse, batchCallsMax, noShare, type Share, unlimited } from '../fleet-limits/renew-shares.ts';
 import type { Candidate } from './choose-backend.ts';
 
 /** The calls in flight of this process, and how many it may make, by backend. */

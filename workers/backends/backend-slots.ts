@@ -1,14 +1,31 @@
 import type { Lane } from '../../shared/lane.ts';
 import type { Backend, PlanFile } from '../../shared/plan-file/plan-file.ts';
-import type { BackendUse, Share } from '../shares/renew-shares.ts';
+import type { BackendUse, Share } from '../fleet-limits/renew-shares.ts';
 import { type BackendLoad, createBackendLoad } from './backend-load.ts';
 import { probeAfterMs } from './breaker.ts';
-import { type Ask, createCandidates, createReserveAt } from './candidates.ts';
 import { type Candidate, type Choice, chooseBackend, hasRoom, isHeldBack } from './choose-backend.ts';
 import { createPauses, type Pauses } from './pauses.ts';
-import type { Reservation, Slot } from './reservation.ts';
+import { createReserveAt, type Reservation, type Slot } from './reservation.ts';
 import { type BreakerStatus, createServedBackends, type SeenHealth, type ServedBackends } from './served-backends.ts';
 import { createWaitingJobs } from './waiting-jobs.ts';
+
+/** What a request asks for. */
+export type Ask = {
+  model: string;
+  /** The queue of the job. A line of a batch gets only what no request needs. */
+  lane: Lane;
+  /** The account whose request it is; all devices are one. */
+  holder: string;
+  /** Backends that were tried in this pass. */
+  tried: ReadonlySet<string>;
+  /** Only backends there, or any. */
+  only?: Backend['location'] | undefined;
+  /** Lower bound of the tokens of the prompt: a backend with a smaller context is not asked. */
+  promptTokensMin: number;
+  /** How long to wait for a full backend, in milliseconds; 0: not at all. */
+  waitMs: number;
+  signal: AbortSignal;
+};
 
 /** `refused`: no backend of the model may be called. `full`: those that may be called have no room. */
 export type ReserveOutcome = { outcome: 'reserved'; reservation: Reservation } | { outcome: 'refused' | 'full' };
@@ -159,6 +176,43 @@ export function createBackendSlots(deps: {
     [Symbol.dispose]() {
       for (const part of [waiting, served]) part[Symbol.dispose]();
     },
+  };
+}
+
+function createCandidates({
+  currentPlanFile,
+  served,
+  load,
+  pauses,
+  contextOf,
+}: {
+  currentPlanFile: () => Pick<PlanFile, 'backends'>;
+  served: ServedBackends;
+  load: BackendLoad;
+  pauses: Pauses;
+  contextOf: BackendSlots['contextOf'];
+}) {
+  /** Without those that the request may not use. */
+  return function candidatesOf(ask: Pick<Ask, 'model' | 'lane'> & Partial<Ask>): Candidate[] {
+    const { model, lane, tried, holder = '', only, promptTokensMin = 0 } = ask;
+    return [...served.ofModel(model)].flatMap(([name, health]) => {
+      const { location } = currentPlanFile().backends[name] ?? {};
+      if (location === undefined || tried?.has(name) || location !== (only ?? location)) return [];
+      if (promptTokensMin >= (contextOf(name) ?? Number.POSITIVE_INFINITY)) return [];
+      return [
+        {
+          name,
+          location,
+          refuses: health.refuses(holder) || pauses.refuses(name),
+          isDelayed: health.isProbed() || pauses.delays(name),
+          isSuspect: health.isSuspect(holder),
+          hasOwnCall: health.callsOf(holder) > 0,
+          inFlight: load.callsOf(name),
+          requestsAtOnce: load.limitOf(name, lane),
+          firstTokenMs: health.firstTokenMs(),
+        },
+      ];
+    });
   };
 }
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import CircuitBreaker from 'opossum';
-import type { Evidence } from '../outcomes/outcome.ts';
+import type { Evidence } from './evidence.ts';
 
 /** `open`: not called. `half-open`: the next call is the probe. `probing`: the probe is in flight. */
 export type BreakerState = 'closed' | 'open' | 'half-open' | 'probing';
@@ -236,5 +236,3 @@ export function createLook(deps: {
     },
   };
 }
-
-export type Look = ReturnType<typeof createLook>;

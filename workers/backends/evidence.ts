@@ -1,4 +1,9 @@
-import type { Evidence } from '../outcomes/outcome.ts';
+/**
+ * What speaks against a backend after a failure (contract.md#ms3-evidence). `backend`: it cannot be the request's fault. `request`: it can,
+ * so it counts if requests of two accounts failed. `silence`: the same, or after a failed health test. `operator`: the backend refuses the
+ * operator's own account there, and is paused. `operator, if two`: the same, with the evidence of `silence`.
+ */
+export type Evidence = 'backend' | 'request' | 'silence' | 'operator' | 'operator, if two';
 
 type Failure = { holder: string; at: number; counts: boolean };
 type Suspicion = { until: number; blamedAt: number };
@@ -76,5 +81,3 @@ export function createEvidenceLog(now: () => number) {
     clear: (holder: string): void => void suspicions.delete(holder),
   };
 }
-
-export type EvidenceLog = ReturnType<typeof createEvidenceLog>;

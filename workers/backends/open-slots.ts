@@ -4,13 +4,12 @@ import { createBackendPauses } from '../../shared/fleet/backend-pauses.ts';
 import type { PlanFileInForce } from '../../shared/plan-file/live/plan-file-in-force.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
-import type { BackendChecks } from '../backend-state/backend-checks.ts';
-import { followFacts } from '../backend-state/follow-facts.ts';
-import { followOperatorPauses } from '../backend-state/follow-operator-pauses.ts';
-import type { Shares } from '../shares/start-share-renewal.ts';
-import { startShares } from '../shares/start-shares.ts';
+import type { Shares } from '../fleet-limits/start-share-renewal.ts';
+import { startShares } from '../fleet-limits/start-shares.ts';
+import { type BackendChecks, followFacts } from './ask-backends.ts';
 import type { BackendMetrics } from './backend-metrics.ts';
 import { type BackendSlots, createBackendSlots } from './backend-slots.ts';
+import { followOperatorPauses } from './pauses.ts';
 import type { BreakerStatus } from './served-backends.ts';
 
 /** Slots of backends. They have no share of fleet limits until `startShares` is called. */

@@ -1,11 +1,14 @@
+import type { BackendPauses } from '../../shared/fleet/backend-pauses.ts';
 import type { PauseKind } from '../../shared/fleet/process-load.ts';
-import type { BackendNews, Pause } from '../shares/renew-shares.ts';
+import type { Log } from '../../shared/process/log.ts';
+import { repeatWhile } from '../../shared/process/repeat-while.ts';
+import type { BackendNews, Pause } from '../fleet-limits/renew-shares.ts';
 
 /** `full`: it is busy, and has not said for how long. */
 type Kind = PauseKind | 'full';
 
 /** `full` doubles up to `fullMax`. The others are fixed. */
-export const pauseMs = { full: 250, fullMax: 2_000, askedMax: 60_000, loading: 1_000, account: 30_000 };
+const pauseMs = { full: 250, fullMax: 2_000, askedMax: 60_000, loading: 1_000, account: 30_000 };
 /** It stays full if the first calls after a pause find it busy. */
 const staysFullMs = 250;
 
@@ -154,4 +157,39 @@ function createSteps(now: () => number) {
     },
     forget: (backend: string) => void steps.delete(backend),
   };
+}
+
+const lookEveryMs = 1_000;
+
+/** Takes over the pauses that operators have set. */
+export function followOperatorPauses(deps: {
+  backendPauses: Pick<BackendPauses, 'read'>;
+  /** The names of the backends that this process may call. */
+  called: () => readonly string[];
+  /** Milliseconds that are left; 0 if the backend is not paused. */
+  set: (backend: string, leftMs: number) => void;
+  log: Pick<Log, 'debug'>;
+  /** Milliseconds, close to those of Redis's clock. */
+  wallClock?: () => number;
+}) {
+  const { backendPauses, called, set, log, wallClock = Date.now } = deps;
+  let followed = new Set<string>();
+
+  /** Reads them now. Does not fail: without an answer of Redis, what is known stays until its end. */
+  async function look(): Promise<void> {
+    try {
+      const names = new Set(called());
+      for (const name of followed) if (!names.has(name)) set(name, 0);
+      followed = names;
+      // While Redis has it, a pause has not ended, whatever this clock says.
+      for (const [backend, pause] of await backendPauses.read([...names]))
+        set(backend, pause === null ? 0 : Math.max(2 * lookEveryMs, pause.until - wallClock()));
+    } catch (error) {
+      log.debug({ err: error }, 'cannot determine which backends operators have paused');
+    }
+  }
+
+  const looking = repeatWhile({ everyMs: lookEveryMs, work: look, isNeeded: () => true, onFailure() {} });
+  looking.begin();
+  return { look, [Symbol.dispose]: looking[Symbol.dispose] };
 }

@@ -1,6 +1,9 @@
-import type { Backend } from '../../shared/plan-file/plan-file.ts';
+import type { Lane } from '../../shared/lane.ts';
+import type { Backend, PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { BackendHealth, CallEnd, TrackedCall } from './backend-health.ts';
+import type { BackendLoad } from './backend-load.ts';
 import type { Pauses } from './pauses.ts';
+import type { ServedBackends } from './served-backends.ts';
 
 /** The slot of one call of a backend, held from before the call until it has ended. */
 export interface Slot {
@@ -23,13 +26,55 @@ export interface Slot {
 export type SlotEnd = CallEnd | { outcome: 'busy'; retryAfterMs: number | undefined } | { outcome: 'loading' };
 
 /** When the backend last gave text to any call of this process, by `performance.now()`. */
-export type TokenTime = { at: number };
+type TokenTime = { at: number };
 
 /** A job begins within milliseconds, unless Redis or the store is slow. After this time, other jobs get the slot. */
 const reservedMsMax = 1_000;
 
+/** Reserves a slot at one backend. Undefined if the model does not have this backend. */
+export function createReserveAt(deps: {
+  currentPlanFile: () => Pick<PlanFile, 'backends'>;
+  served: ServedBackends;
+  load: BackendLoad;
+  pauses: Pauses;
+  areSharesValid: (backend: string) => boolean;
+  onFree: () => void;
+}) {
+  const { currentPlanFile, served, load, pauses, areSharesValid, onFree } = deps;
+  const tokens = new Map<string, TokenTime>();
+
+  function tokensOf(name: string): TokenTime {
+    const known = tokens.get(name) ?? { at: Number.NEGATIVE_INFINITY };
+    tokens.set(name, known);
+    return known;
+  }
+
+  return function reserveAt(name: string, { model, lane }: { model: string; lane: Lane }): Reservation | undefined {
+    const [backend, health] = [currentPlanFile().backends[name], served.ofModel(model).get(name)];
+    if (backend === undefined || health === undefined) return undefined;
+    load.begin(name);
+    const mayBeCalled = () => !health.refuses() && !health.isProbed() && !pauses.refuses(name) && !pauses.delays(name);
+    return createReservation({
+      name,
+      backend,
+      health,
+      pauses,
+      tokens: tokensOf(name),
+      callsInFlight: () => load.callsOf(name),
+      mayCall: () => mayBeCalled() && (load.fleetLimitOf(name) === undefined || areSharesValid(name)),
+      onUse() {
+        if (lane === 'interactive') load.noteAsked(name);
+      },
+      onFree() {
+        load.end(name);
+        onFree();
+      },
+    });
+  };
+}
+
 /** A slot for a job that is not known yet. */
-export function createReservation({
+function createReservation({
   name,
   backend,
   health,

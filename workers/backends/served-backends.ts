@@ -1,7 +1,6 @@
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
-import { type BackendHealth, createBackendHealth, failedMs } from './backend-health.ts';
+import { type BackendHealth, createBackendHealth, failedMs, type RecentOutcomes } from './backend-health.ts';
 import type { BreakerState } from './breaker.ts';
-import type { RecentOutcomes } from './recent-outcomes.ts';
 
 /** What this process has seen of a backend for a model. */
 export type SeenHealth = BreakerStatus & { firstTokenMs: number | undefined; suspects: number } & RecentOutcomes;

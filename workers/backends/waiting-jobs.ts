@@ -2,7 +2,7 @@ import { type Lane, lanes } from '../../shared/lane.ts';
 import { repeatWhile } from '../../shared/process/repeat-while.ts';
 
 /** Jobs that wait for a backend, in the order of asking. Lines of batches come after all others. */
-export interface WaitingJobs<Ask extends WaitingAsk, Result> extends Disposable {
+interface WaitingJobs<Ask extends WaitingAsk, Result> extends Disposable {
   /** Resolves with the first result of `answer`, or with `late` when the time is over or it is aborted. */
   wait(ask: Ask): Promise<Result>;
   /** Something has changed: jobs that now have a result get it. */

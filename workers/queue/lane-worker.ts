@@ -1,13 +1,12 @@
 import { createRedisBackend, Job, Worker } from 'bullmq';
-import { lockMs, type QueueId, workerOptions } from '../../shared/jobs/queues.ts';
+import type { Gauge } from 'prom-client';
+import { lockMs, type QueueId, renewLocksEveryMs, workerOptions } from '../../shared/jobs/queues.ts';
 import type { Lane } from '../../shared/lane.ts';
 import type { Log } from '../../shared/process/log.ts';
+import { repeatWhile } from '../../shared/process/repeat-while.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
-import type { Outcome, ProcessJob, StopReason, TakenJob } from '../answers/run.ts';
 import type { Reservation } from '../backends/reservation.ts';
-import type { HeldPayloads } from './held-payloads.ts';
-import { createJobLocks } from './job-locks.ts';
-import type { QueueMetrics } from './queue-metrics.ts';
+import type { Outcome, ProcessJob, StopReason, TakenJob } from '../failover/run.ts';
 
 /** The work on the jobs of a lane. */
 export type LaneWork = {
@@ -52,7 +51,7 @@ type LaneWorkerDeps = LaneWork & {
   payloads: Pick<HeldPayloads, 'hold'>;
   /** Aborted when the process is asked to stop. A job that arrives later is requeued at once. */
   shutdown: AbortSignal;
-  metrics: Pick<QueueMetrics, 'running'>;
+  metrics: { running: Gauge<'pool' | 'lane'> };
   log: Log;
 };
 
@@ -177,3 +176,99 @@ function payloadBytes({ data }: Job): number {
   const { payload } = data as { payload?: unknown };
   return typeof payload === 'string' ? Buffer.byteLength(payload) : 0;
 }
+
+/** A job whose lock is renewed. */
+interface HeldLock {
+  /** Aborted with a `StopReason`. */
+  signal: AbortSignal;
+  /** Stops renewing the lock. Idempotent. */
+  release(): void;
+}
+
+/** The locks of the jobs of one queue that are in progress in this worker (contract.md#o10-job-locks). */
+function createJobLocks(deps: {
+  /** Extends the locks of these jobs by their tokens. Returns the ids of those that could not be extended. */
+  extend: (ids: string[], tokens: string[]) => Promise<string[]>;
+  queue: string;
+  log: Pick<Log, 'warn' | 'debug'>;
+}) {
+  const { extend, queue, log } = deps;
+  const held = new Map<string, { token: string; stop: AbortController }>();
+
+  async function renew(): Promise<void> {
+    const renewed = [...held];
+    const tokens = renewed.map(([, { token }]) => token);
+    const ids = renewed.map(([id]) => id);
+    const failed = await extend(ids, tokens);
+    // A job that has just ended is no longer this worker's. Its renewal only came too late.
+    const lost = failed.filter((id) => held.get(id)?.token === tokens[ids.indexOf(id)]);
+    if (lost.length > 0) log.warn({ requests: lost, queue }, 'the locks of jobs were lost');
+    for (const id of lost) cancel(id, 'lock lost');
+  }
+
+  /** Aborts one job, if this worker has it. */
+  function cancel(id: string, reason: StopReason): void {
+    held.get(id)?.stop.abort(reason);
+  }
+
+  const renewing = repeatWhile({
+    everyMs: renewLocksEveryMs,
+    work: renew,
+    isNeeded: () => held.size > 0,
+    onFailure: (error) => log.debug({ err: error, queue }, 'locks of jobs could not be renewed'),
+  });
+
+  return {
+    hold(id: string, token: string): HeldLock {
+      const stop = new AbortController();
+      held.set(id, { token, stop });
+      renewing.begin();
+      return {
+        signal: stop.signal,
+        release() {
+          // If the lock was lost, this worker may have taken the job again meanwhile.
+          if (held.get(id)?.stop === stop) held.delete(id);
+        },
+      };
+    },
+    cancel,
+    cancelAll(reason: StopReason): void {
+      for (const { stop } of held.values()) stop.abort(reason);
+    },
+    count: (): number => held.size,
+    [Symbol.dispose]: renewing[Symbol.dispose],
+  };
+}
+
+/** A worker needs 512 MiB of memory in total, and holds more than one copy of a payload while it is read and sent. */
+const defaultBytesMax = 134_217_728;
+
+/**
+ * Bounds the memory of a process. A worker learns the size of a job only by taking it. So the rest of `bytesMax` is counted in jobs of
+ * `bodyBytesMax`. One job may be taken while there is any room, so the bound can be exceeded by one payload.
+ */
+export function createHeldPayloads({
+  bodyBytesMax,
+  bytesMax = defaultBytesMax,
+}: {
+  bodyBytesMax: number;
+  bytesMax?: number;
+}) {
+  let held = 0;
+  return {
+    /** Counts a payload until it is disposed of. */
+    hold(bytes: number): Disposable {
+      held += bytes;
+      return {
+        [Symbol.dispose]() {
+          held -= bytes;
+        },
+      };
+    },
+    /** How many more jobs may be taken now; 0 if there is no room. */
+    furtherJobs: (): number => (held >= bytesMax ? 0 : Math.max(1, Math.floor((bytesMax - held) / bodyBytesMax))),
+  };
+}
+
+/** The payloads of the jobs in progress in this process. */
+export type HeldPayloads = ReturnType<typeof createHeldPayloads>;

@@ -9,9 +9,9 @@ import type { Settle, SettleAnswer, Settlement } from '../../shared/limits/settl
 import type { Log } from '../../shared/process/log.ts';
 import { countSettled, type LimitMetrics } from '../../shared/process/metrics.ts';
 import { traceSettlement } from '../../shared/tracing/trace-settlement.ts';
-import type { Answer } from '../answers/answer-request.ts';
-import type { Run } from '../answers/run.ts';
-import { noTokens, usageReport } from '../answers/usage-report.ts';
+import type { Answer } from '../failover/answer-request.ts';
+import { noTokens, usageReport } from '../failover/answer-usage.ts';
+import type { Run } from '../failover/run.ts';
 import { bytesOfBody } from '../replies/send-pieces.ts';
 import type { ReplySender } from '../replies/send-reply.ts';
 

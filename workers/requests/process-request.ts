@@ -1,28 +1,45 @@
+import { Counter, Histogram, type Registry } from 'prom-client';
 import type { AnswerBudget } from '../../shared/bytes/answer-budget.ts';
 import { holderOf } from '../../shared/caller.ts';
-import { deadlineExceeded, replyLost, temporarilyUnavailable, toApiError, waitedTooLong } from '../../shared/errors.ts';
+import { answerTooLarge } from '../../shared/endpoints/answers/size-budget.ts';
+import {
+  type ApiError,
+  clientGone,
+  deadlineExceeded,
+  replyLost,
+  temporarilyUnavailable,
+  toApiError,
+  upstreamsExhausted,
+  waitedTooLong,
+} from '../../shared/errors.ts';
 import { mayKeepAnswer } from '../../shared/idempotency/claim.ts';
 import { type InferenceJob, inferenceJobSchema } from '../../shared/jobs/inference-job.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import { queueMsOf } from '../../shared/plan-file/queue-times.ts';
 import type { Log } from '../../shared/process/log.ts';
+import { durationBuckets } from '../../shared/process/metrics.ts';
 import type { Tracing } from '../../shared/tracing/span.ts';
-import type { AnswerOutcome } from '../answers/answer-outcome.ts';
-import { promptUsage } from '../answers/answer-usage.ts';
-import type { FindAnswer } from '../answers/find-answer.ts';
-import type { ProcessJob, Run, StartedRun, StopReason } from '../answers/run.ts';
-import { createRunLedger } from '../answers/run-ledger.ts';
-import { createWatchdog } from '../exchange/watchdog.ts';
-import type { LeaseHeartbeat } from '../leases/start-lease-heartbeat.ts';
-import type { MarkStreaming, Start, StartRun } from '../leases/start-run.ts';
+import { createWatchdog } from '../backend-client/time-limit.ts';
+import { type AnswerOutcome, refusedBy, tooLongFor, type UsageCounters } from '../failover/answer-outcome.ts';
+import { interrupted, type UsageCounter } from '../failover/answer-request.ts';
+import { promptUsage, unknownUsage } from '../failover/answer-usage.ts';
+import type { FindAnswer } from '../failover/find-answer.ts';
+import {
+  createRunLedger,
+  type Outcome,
+  type ProcessJob,
+  type Run,
+  type StartedRun,
+  type StopReason,
+} from '../failover/run.ts';
+import { traceRun } from '../failover/trace-run.ts';
 import type { ReplyFrames } from '../replies/reply-frames.ts';
 import type { PieceReaders } from '../replies/send-pieces.ts';
 import { createReplySender } from '../replies/send-reply.ts';
 import type { ReaderWatch } from '../replies/watch-readers.ts';
-import { traceRun } from '../tracing/trace-run.ts';
-import { createConcludeRequest } from './conclude-request.ts';
-import type { EndRequest } from './end-request.ts';
-import type { RequestMetrics } from './request-metrics.ts';
+import type { EndRequest, RequestEnd } from './end-request.ts';
+import type { LeaseHeartbeat } from './start-lease-heartbeat.ts';
+import type { MarkStreaming, Start, StartRun } from './start-run.ts';
 
 const lane = 'interactive';
 
@@ -125,4 +142,103 @@ async function endUnstarted(run: Run, { outcome, endRequest }: FailedStart): Pro
   if (outcome === 'interrupted') await run.reply.interrupted((await promptUsage(run.job)).promptTokens);
   if (outcome === 'settled') await run.reply.error(replyLost(false));
   if (outcome === 'gone') await run.reply.error(temporarilyUnavailable());
+}
+
+function createConcludeRequest({
+  endRequest,
+  leases,
+  log,
+}: {
+  endRequest: EndRequest;
+  leases: Pick<LeaseHeartbeat, 'extendRequeued'>;
+  log: Log;
+}) {
+  /** Ends a request by the result of its run, or puts it back into its queue. Fails with the error of a `fault`. */
+  return async function concludeRequest(run: StartedRun, found: AnswerOutcome): Promise<Outcome> {
+    const { received } = found;
+    switch (found.outcome) {
+      case 'answered':
+        return end(run, { outcome: 'completed', usage: found.answer.usage, answer: found.answer });
+      case 'refused':
+        return fail(run, refusedBy(found.by, 'request'));
+      case 'too_long':
+        return fail(run, tooLongFor(run.job, found.numbers));
+      case 'exhausted':
+        return fail(run, upstreamsExhausted(run.job.tier, found.attempted, found.retryAfterMs));
+      case 'interrupted':
+        return fail(run, interrupted(), received);
+      case 'too_large': {
+        // It was produced, as for a client that leaves.
+        const usage = await (found.produced?.() ?? unknownUsage(run.job));
+        return end(run, { outcome: 'failed', error: answerTooLarge(), usage });
+      }
+      case 'late':
+        return fail(run, waitedTooLong());
+      case 'stopped':
+        return stop(run, found);
+      case 'fault':
+        throw found.error;
+    }
+  };
+
+  async function stop(run: StartedRun, { received, produced }: UsageCounters): Promise<Outcome> {
+    const reason = run.signal.reason as StopReason; // nothing else aborts this signal
+    const { job, ledger } = run;
+    log.debug({ requestId: job.requestId, reason }, 'a run was stopped');
+    switch (reason) {
+      case 'lock lost':
+        // Another worker has the job, and ends the request.
+        run.span?.set({ 'svc.outcome': 'superseded' });
+        return { outcome: 'done' };
+      case 'deadline':
+        return fail(run, deadlineExceeded(), received);
+      case 'shutdown':
+        return received === undefined ? requeue(run) : fail(run, interrupted(), received);
+      default: {
+        // The client is gone, but the answer was produced and is charged. A call that had failed before has produced nothing
+        // (contract.md#d7-clients-that-leave).
+        const wasCalling = ledger.attempts().at(-1)?.outcome === 'stopped';
+        const usage = wasCalling ? (produced?.() ?? unknownUsage(job)) : received?.();
+        return end(run, { outcome: 'cancelled', error: clientGone(), usage: await usage });
+      }
+    }
+  }
+
+  async function requeue({ job, run, ledger, span }: StartedRun): Promise<Outcome> {
+    span?.set({ 'svc.outcome': 'requeued' });
+    await leases.extendRequeued([job]);
+    const earlierRuns = [...job.earlierRuns, { run, attempts: [...ledger.attempts()] }];
+    return { outcome: 'requeue', job: { ...job, earlierRuns } };
+  }
+
+  /** What was delivered is charged. */
+  async function fail(run: StartedRun, error: ApiError, received?: UsageCounter): Promise<Outcome> {
+    return end(run, { outcome: 'failed', error, usage: await received?.() });
+  }
+
+  async function end(run: StartedRun, ending: RequestEnd): Promise<Outcome> {
+    await endRequest(run, ending);
+    return { outcome: 'done' };
+  }
+}
+
+export type RequestMetrics = ReturnType<typeof createRequestMetrics>;
+
+export function createRequestMetrics(registry: Registry) {
+  const registers = [registry];
+  return {
+    queueWait: new Histogram({
+      name: 'svc_queue_wait_seconds',
+      help: 'Time from the admission of a request to the start of its job',
+      labelNames: ['pool', 'lane', 'endpoint'],
+      buckets: durationBuckets,
+      registers,
+    }),
+    notStarted: new Counter({
+      name: 'svc_jobs_not_started_total',
+      help: 'Jobs that called no backend, by reason: late, expired, interrupted, settled, gone or superseded',
+      labelNames: ['pool', 'endpoint', 'reason'],
+      registers,
+    }),
+  };
 }

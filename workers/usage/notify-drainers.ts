@@ -6,7 +6,7 @@ import { type Redis, readStrings } from '../../shared/redis/connections.ts';
 import { controlStreamKey, partitionLockKey, partitionOf } from '../../shared/redis/keys.ts';
 
 /** Notifies the worker that drains the account's partition of new usage (decisions.md#notifications-instead-of-polling). Not awaited. */
-export type NotifyDrainer = (account: string) => void;
+type NotifyDrainer = (account: string) => void;
 
 const requestSchema = z.object({ drain: z.string().regex(/^\d{1,4}(,\d{1,4})*$/) });
 

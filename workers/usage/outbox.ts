@@ -17,7 +17,7 @@ const answerSchema = storedJson.pipe(
  * `waitingMs`: how long the oldest entry that is not in the store has waited, in milliseconds; 0 if there is none. `upTo`: the stream id up
  * to which all entries are in the store.
  */
-export type OutboxStats = { length: number; waitingMs: number; upTo: string };
+type OutboxStats = { length: number; waitingMs: number; upTo: string };
 
 export function createReadOutbox(redis: Redis): (partition: number) => Promise<OutboxStats> {
   const run = loadScript(redis, readLua);

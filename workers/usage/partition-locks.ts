@@ -1,6 +1,6 @@
 import { ifAvailable, type Redis, readStrings } from '../../shared/redis/connections.ts';
 import { partitionCount, partitionLockKey } from '../../shared/redis/keys.ts';
-import { createAcquireLock, createReleaseLock } from '../locks/locks.ts';
+import { createAcquireLock, createReleaseLock } from '../upkeep/locks.ts';
 
 /** How many partitions of other workers are checked at each renewal. If one is free, all are checked: its worker held more of them. */
 const checkedAtOnce = 4;

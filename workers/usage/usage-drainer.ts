@@ -1,18 +1,25 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../shared/process/log.ts';
 import { within } from '../../shared/process/shutdown.ts';
 import { ifAvailable, type Redis } from '../../shared/redis/connections.ts';
 import { outboxKey } from '../../shared/redis/keys.ts';
+import type { Store } from '../../shared/store/store.ts';
 import type { UsageStore } from '../../shared/store/usage/usage-store.ts';
-import type { ExpireLeases } from '../leases/expire-leases.ts';
-import { createDrainHeld } from './drain-held.ts';
-import { createDrainPartition, type OnStored } from './drain-partition.ts';
-import { createFailureBackoff, type FailureBackoff } from './failure-backoff.ts';
+import {
+  countLeases,
+  createEndLeases,
+  createExpireLeases,
+  type ExpireLeases,
+  type LeaseMetrics,
+} from '../requests/expire-leases.ts';
+import { type Backoff, createBackoff } from '../upkeep/repeat-task.ts';
+import { createShareKeptRoom, type KeptMetrics } from '../upkeep/share-kept-room.ts';
+import { createDrainHeld, createDrainPartition, type OnStored } from './drain-partition.ts';
 import { createTrimOutbox, createTrimSchedule } from './outbox.ts';
 import { createPartitionLocks } from './partition-locks.ts';
-import { createPartitionUpkeep, type UpkeepTask } from './partition-upkeep.ts';
 import { createRemoveOldMonths } from './remove-old-months.ts';
-import type { UsageMetrics } from './usage-metrics.ts';
+import { createObserveOutboxes, type UsageMetrics } from './usage-metrics.ts';
 
 /** The partitions of a dead worker become free after this time. A live worker renews its locks three times in it. */
 const holdMs = 15_000;
@@ -35,6 +42,38 @@ export interface UsageDrainer extends AsyncDisposable {
   held(): readonly number[];
   /** There is usage in this partition's outbox; it is drained within 250 ms. False if another process holds the partition. */
   notify(partition: number): boolean;
+}
+
+/** Starts draining usage and expiring leases, and registers their gauges. */
+export function openUsageDrainer(deps: {
+  redis: Redis;
+  store: Store;
+  workerId: string;
+  currentPlanFile: () => Pick<PlanFile, 'timeouts' | 'usageMonthsKept'>;
+  onStored: OnStored;
+  metrics: UsageMetrics & LeaseMetrics & KeptMetrics;
+  log: Log;
+}): UsageDrainer {
+  const { redis, store, workerId, currentPlanFile, onStored, metrics, log } = deps;
+  const requestMs = () => currentPlanFile().timeouts.requestMs;
+  const monthsKept = () => currentPlanFile().usageMonthsKept;
+  const endLeases = createEndLeases(redis, { requestMs });
+  const expireLeases = createExpireLeases({ redis, endLeases, requestMs, metrics });
+  const shareKeptRoom = createShareKeptRoom({ redis, report: metrics.reportKept });
+  const drainer = createUsageDrainer({
+    redis,
+    store: store.usage,
+    workerId,
+    onStored,
+    metrics,
+    log,
+    monthsKept,
+    expireLeases,
+    shareKeptRoom,
+  });
+  metrics.observeOutboxes(createObserveOutboxes(redis, drainer.held));
+  metrics.observeLeases(() => countLeases(redis, drainer.held()));
+  return drainer;
 }
 
 /**
@@ -62,7 +101,7 @@ export function createUsageDrainer(deps: {
   const closing = new AbortController();
   const { signal } = closing;
   const { held, ...locks } = createPartitionLocks({ redis, workerId, holdMs, takenAtOnce, random });
-  const backoff = createFailureBackoff<number | 'the store' | Task>({ now, random });
+  const backoff = createBackoff<number | 'the store' | Task>({ now, random });
   const attempt = createAttempt({ backoff, log, signal });
   const drainHeld = createDrainHeld({
     backoff,
@@ -156,11 +195,11 @@ function createPendingPartitions(held: () => readonly number[]) {
 }
 
 /** Runs a task, and logs its first failure. False if it failed. */
-function createAttempt({ backoff, log, signal }: { backoff: FailureBackoff<Task>; log: Log; signal: AbortSignal }) {
+function createAttempt({ backoff, log, signal }: { backoff: Backoff<Task>; log: Log; signal: AbortSignal }) {
   return async function attempt(name: Task, work: () => Promise<void>): Promise<boolean> {
     try {
       await work();
-      backoff.worked(name);
+      backoff.succeeded(name);
       return true;
     } catch (error) {
       if (backoff.failed(name) && !signal.aborted) log.warn({ err: error }, `${name} failed; trying again`);
@@ -178,4 +217,70 @@ async function repeat(step: () => Promise<void>, signal: AbortSignal): Promise<v
       if (!signal.aborted) throw error;
     }
   }
+}
+
+/** A lease lives at least 30 s (lease-life.ts), so one that starts after a check never expires late. */
+const expireEveryMsMax = 20_000;
+const expireEveryMs = 1_000;
+/** Few round trips for 64 partitions, and few concurrent calls if many leases have to be ended. */
+const partitionsAtOnce = 16;
+const removeEveryMs = 24 * 60 * 60_000;
+const upkeepAgainMs = 60_000;
+const upkeepCheckMs = 10_000;
+/** The worker that holds this partition does what is for all partitions, so that not all workers do. */
+const leadingPartition = 0;
+const shareEveryMs = 1_000;
+
+type UpkeepTask = 'expiring leases' | 'removing old months' | 'sharing the room for kept answers';
+
+/**
+ * Expires the leases of the partitions that this worker holds, removes old months, and shares the room for kept answers. Each function is
+ * one round, and fails only when `signal` is aborted.
+ */
+function createPartitionUpkeep(deps: {
+  held: () => readonly number[];
+  expireLeases: ExpireLeases;
+  removeOldMonths: (signal: AbortSignal) => Promise<void>;
+  shareKeptRoom: () => Promise<void>;
+  /** Called if there is usage in the outbox of this partition. */
+  notify: (partition: number) => void;
+  /** False if the work failed, which is logged. */
+  attempt: (name: UpkeepTask, work: () => Promise<void>) => Promise<boolean>;
+  pause: (ms: number) => Promise<void>;
+  jitter: (ms: number) => number;
+  now: () => number;
+  signal: AbortSignal;
+}) {
+  const { held, attempt, pause, jitter, now, signal } = deps;
+  /** When the leases of a partition are checked next; at once if it is unknown. */
+  const expireAt = new Map<number, number>();
+  let removeAt = now();
+
+  async function expirePartition(partition: number): Promise<void> {
+    const { ended, nextMs = expireEveryMsMax } = await deps.expireLeases(partition);
+    expireAt.set(partition, now() + Math.min(nextMs, jitter(expireEveryMsMax)));
+    if (ended > 0) deps.notify(partition);
+  }
+
+  return {
+    async expire(): Promise<void> {
+      const left = held().filter((partition) => (expireAt.get(partition) ?? 0) <= now());
+      while (left.length > 0 && !signal.aborted) {
+        const next = left.splice(0, partitionsAtOnce);
+        await Promise.all(next.map((partition) => attempt('expiring leases', () => expirePartition(partition))));
+      }
+      await pause(expireEveryMs);
+    },
+    async removeMonths(): Promise<void> {
+      if (held().includes(leadingPartition) && now() >= removeAt) {
+        const removed = await attempt('removing old months', () => deps.removeOldMonths(signal));
+        removeAt = now() + (removed ? removeEveryMs : upkeepAgainMs);
+      }
+      await pause(upkeepCheckMs);
+    },
+    async shareKeptRoom(): Promise<void> {
+      if (held().includes(leadingPartition)) await attempt('sharing the room for kept answers', deps.shareKeptRoom);
+      await pause(shareEveryMs);
+    },
+  };
 }

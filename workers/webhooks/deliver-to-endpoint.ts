@@ -1,10 +1,14 @@
+import { Counter, type Registry } from 'prom-client';
+import { Webhook } from 'standardwebhooks';
 import type { Log } from '../../shared/process/log.ts';
+import { startAtZero } from '../../shared/process/metrics.ts';
+import { observeGauge } from '../../shared/process/observe-gauge.ts';
 import { webhookLockKey } from '../../shared/redis/coordination-keys.ts';
 import type { Delivery, WebhookEndpoint, WebhookSchedule } from '../../shared/store/webhooks/webhook.ts';
 import type { WebhookStore } from '../../shared/store/webhooks/webhook-store.ts';
 import { isUrgent } from '../../shared/webhooks/send-events.ts';
 import type { WebhookSecrets } from '../../shared/webhooks/webhook-secrets.ts';
-import type { AcquireLock, ReleaseLock } from '../locks/locks.ts';
+import type { AcquireLock, ReleaseLock } from '../upkeep/locks.ts';
 import {
   type AttemptResult,
   afterAttempt,
@@ -13,11 +17,9 @@ import {
   scheduleAfter,
   sinceEnabled,
   withAttempt,
+  withoutFailures,
 } from './after-attempt.ts';
-import { clearEndpoint, failWaiting } from './clear-endpoint.ts';
 import type { PostEvent } from './post-event.ts';
-import { signEvent } from './sign-event.ts';
-import type { WebhookMetrics } from './webhook-metrics.ts';
 
 /** After so many deliveries, or so long, other endpoints have their turn. A receiver that is slow has it after each delivery. */
 const deliveriesAtOnce = 100;
@@ -162,4 +164,91 @@ async function disable(
     );
     return { result: true, next: { ...found, endpoints } };
   });
+}
+
+const removedAtOnce = 500;
+const failedAtOnce = 100;
+const isDisabled = 'the endpoint is disabled';
+
+/** Removes a piece of what is left of an endpoint that was deleted. Returns whether nothing is left. */
+async function clearEndpoint(
+  store: Pick<WebhookStore, 'removeDeliveries' | 'removeSchedule'>,
+  endpoint: string,
+): Promise<boolean> {
+  if ((await store.removeDeliveries(endpoint, removedAtOnce)) > 0) return false;
+  await store.removeSchedule(endpoint);
+  return true;
+}
+
+/** Fails some deliveries that wait for a disabled endpoint. If there are none, forgets its failures, and returns true. */
+async function failWaiting(
+  store: Pick<WebhookStore, 'listWaiting' | 'changeDelivery' | 'changeSchedule'>,
+  { endpoint, version }: WebhookSchedule,
+): Promise<boolean> {
+  const waiting = await store.listWaiting(endpoint, failedAtOnce);
+  await Promise.all(waiting.map(({ id }) => store.changeDelivery(id, fail)));
+  if (waiting.length > 0) return false;
+  await store.changeSchedule(endpoint, (found) => {
+    if (found === undefined || found.version !== version) return { result: undefined };
+    const { dueAt: _, ...idle } = withoutFailures(found);
+    return { result: undefined, next: idle };
+  });
+  return true;
+}
+
+function fail(found: Delivery | undefined): { result: undefined; next?: Delivery } {
+  if (found?.state !== 'waiting') return { result: undefined };
+  const { nextAt: _, ...others } = found;
+  return { result: undefined, next: { ...others, state: 'failed', reason: isDisabled } };
+}
+
+/** Returns the headers of a delivery. It is signed with each secret that is valid at this time, the current one first. */
+function signEvent(
+  { event, payload }: Pick<Delivery, 'event' | 'payload'>,
+  { id, secrets }: Pick<WebhookEndpoint, 'id' | 'secrets'>,
+  { at, open }: { at: Date } & Pick<WebhookSecrets, 'open'>,
+): Record<string, string> {
+  const valid = secrets.filter(({ until }) => until === undefined || until > at);
+  const signatures = valid.map(({ sealed }) => new Webhook(open(id, sealed)).sign(event, at, payload));
+  return {
+    'content-type': 'application/json',
+    'user-agent': 'inference-service-webhooks',
+    'webhook-id': event,
+    'webhook-timestamp': String(Math.floor(at.getTime() / 1_000)),
+    'webhook-signature': signatures.join(' '),
+  };
+}
+
+export type WebhookMetrics = ReturnType<typeof createWebhookMetrics>;
+
+export function createWebhookMetrics(registry: Registry) {
+  const registers = [registry];
+  return {
+    webhookAttempts: startAtZero(
+      new Counter({
+        name: 'svc_webhook_attempts_total',
+        help: 'Attempts to deliver an event to a webhook endpoint, by outcome (delivered, failed)',
+        labelNames: ['outcome'],
+        registers,
+      }),
+      [{ outcome: 'delivered' }, { outcome: 'failed' }],
+    ),
+    webhooksDisabled: startAtZero(
+      new Counter({
+        name: 'svc_webhook_endpoints_disabled_total',
+        help: 'Webhook endpoints that were disabled, by reason (failing, gone)',
+        labelNames: ['reason'],
+        registers,
+      }),
+      [{ reason: 'failing' }, { reason: 'gone' }],
+    ),
+    /** `look` is called at each scrape; undefined while the store does not answer. */
+    observeWebhooks(look: () => Promise<number | undefined>): void {
+      observeGauge(registry, {
+        name: 'svc_webhook_due_age_seconds',
+        help: 'How long the webhook endpoint that has been due for longest has waited for a worker; 0 if none is due',
+        read: look,
+      });
+    },
+  };
 }

@@ -7,14 +7,13 @@ import { redisNow } from '../../shared/redis/redis-now.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { createResolveHost } from '../../shared/webhooks/resolve-host.ts';
 import { createWebhookSecrets } from '../../shared/webhooks/webhook-secrets.ts';
-import { createAcquireLock, createReleaseLock } from '../locks/locks.ts';
-import { createFailureBackoff } from '../usage/failure-backoff.ts';
+import { createAcquireLock, createReleaseLock } from '../upkeep/locks.ts';
+import { createBackoff } from '../upkeep/repeat-task.ts';
 import { createAnnounceQuota } from './announce-quota.ts';
-import { createDeliverToEndpoint } from './deliver-to-endpoint.ts';
+import { createDeliverToEndpoint, type WebhookMetrics } from './deliver-to-endpoint.ts';
 import { createPostEvent } from './post-event.ts';
 import { startAnnouncing } from './start-announcing.ts';
 import { startDelivering } from './start-delivering.ts';
-import type { WebhookMetrics } from './webhook-metrics.ts';
 
 /** Three times as long as an attempt may take. */
 const deliveryHoldMs = 30_000;
@@ -63,7 +62,7 @@ export function openWebhooks(deps: {
       secrets: createWebhookSecrets(secretKeys),
       postEvent: createPostEvent({ rules: { hostsPrivate, resolve: createResolveHost() } }),
     });
-    const backoff = createFailureBackoff<string>({ now: () => performance.now(), random: Math.random });
+    const backoff = createBackoff<string>();
     owned.use(startDelivering({ store: store.webhooks, deliverToEndpoint, backoff, now, log }));
   }
   return owned;

@@ -3,7 +3,7 @@ import type { Log } from '../../shared/process/log.ts';
 import { within } from '../../shared/process/shutdown.ts';
 import type { WebhookSchedule } from '../../shared/store/webhooks/webhook.ts';
 import type { WebhookStore } from '../../shared/store/webhooks/webhook-store.ts';
-import type { FailureBackoff } from '../usage/failure-backoff.ts';
+import type { Backoff } from '../upkeep/repeat-task.ts';
 import type { DeliverToEndpoint } from './deliver-to-endpoint.ts';
 
 const endpointsAtOnce = 32;
@@ -18,7 +18,7 @@ const closeMs = 12_000;
 type Deps = {
   store: Pick<WebhookStore, 'listDueSchedules'>;
   deliverToEndpoint: DeliverToEndpoint;
-  backoff: FailureBackoff<string>;
+  backoff: Backoff<string>;
   now: () => Promise<number>;
   log: Pick<Log, 'warn'>;
   everyMs?: number;
@@ -42,7 +42,7 @@ export function startDelivering(deps: Deps): AsyncDisposable {
     const { endpoint } = schedule;
     try {
       const isMine = await deps.deliverToEndpoint(schedule, signal);
-      backoff.worked(endpoint);
+      backoff.succeeded(endpoint);
       if (!isMine) held.set(endpoint, at + heldMs);
       woken.resolve();
     } catch (error) {
@@ -69,7 +69,7 @@ export function startDelivering(deps: Deps): AsyncDisposable {
       woken = Promise.withResolvers();
       try {
         await look();
-        backoff.worked('looking');
+        backoff.succeeded('looking');
       } catch (error) {
         if (backoff.failed('looking'))
           log.warn({ err: error }, 'webhook endpoints that are due could not be read; trying again');

@@ -42,7 +42,7 @@ type Details = {
 
 /**
  * A call of a backend without an answer. `message` is for the log and has no words of the backend. What the fault means is decided in one
- * place (`workers/outcomes/decide-outcome.ts`).
+ * place (`workers/failover/decide-outcome.ts`).
  */
 export class BackendError extends Error {
   override readonly name = 'BackendError';

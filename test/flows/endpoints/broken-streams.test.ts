@@ -1,7 +1,7 @@
 import AnthropicSdk from '@anthropic-ai/sdk';
 import test from 'ava';
 import OpenAI from 'openai';
-import { countTokens } from '../../../workers/answers/count-tokens.ts';
+import { countTokens } from '../../../workers/failover/count-tokens.ts';
 import { chargedPrompt } from '../../support/charged-prompt.ts';
 import { openAccount } from '../../support/endpoints/open-account.ts';
 import { sdkStreams, streamNames, textOfEvent } from '../../support/endpoints/sdk-calls.ts';

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { countTokens } from '../../../workers/answers/count-tokens.ts';
+import { countTokens } from '../../../workers/failover/count-tokens.ts';
 import { countedTokensOf } from '../../stack/model-server.ts';
 import { type Stack, startStack } from '../../stack/stack.ts';
 import { openAccount } from '../../support/endpoints/open-account.ts';

@@ -1,7 +1,7 @@
 import test from 'ava';
 import { createListWorkers } from '../../../shared/jobs/list-workers.ts';
 import { sharesExpiryKey } from '../../../shared/redis/coordination-keys.ts';
-import { createRenewShares } from '../../../workers/shares/renew-shares.ts';
+import { createRenewShares } from '../../../workers/fleet-limits/renew-shares.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 
 let own: RedisDatabase;

@@ -10,7 +10,7 @@ import {
   partitionOf,
   versionKey,
 } from '../../../shared/redis/keys.ts';
-import { createRenewLeases } from '../../../workers/leases/start-lease-heartbeat.ts';
+import { createRenewLeases } from '../../../workers/requests/start-lease-heartbeat.ts';
 import { lostReport, openLimits } from '../../support/limits-side.ts';
 import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
 import { replaceClock } from '../../support/redis-clock.ts';

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
 import { checkWritesOfNodes, createCheckWrites, pingsOfNodes } from '../../../shared/redis/check-redis.ts';
 import { hashTagOf } from '../../../shared/redis/cluster.ts';
 import {
@@ -16,7 +17,7 @@ import { loadScript } from '../../../shared/redis/load-lua.ts';
 import { redisNow } from '../../../shared/redis/redis-now.ts';
 import { fieldsOf, openInbox } from '../../../shared/redis/stream-inbox.ts';
 import { waitForRedis } from '../../../shared/redis/wait-for-redis.ts';
-import { existingKeys } from '../../../workers/redis/existing-keys.ts';
+import { existingKeys } from '../../../workers/replies/watch-readers.ts';
 import { type ClusterSide, openClusterSide } from '../../support/cluster-side.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { countPromptTokens, countTokens } from '../../../workers/answers/count-tokens.ts';
+import { countPromptTokens, countTokens } from '../../../workers/failover/count-tokens.ts';
 import { usageRecord } from '../../shared/store/usage-records.ts';
 import { answerTo } from '../truth/ask.ts';
 import type { BackendCall } from '../truth/contradictions.ts';

@@ -1,9 +1,8 @@
 import { Registry } from 'prom-client';
 import { partitionCount } from '../../../shared/redis/keys.ts';
 import { redisNow } from '../../../shared/redis/redis-now.ts';
-import { createEndLeases } from '../../../workers/leases/end-leases.ts';
-import { createExpireLeases } from '../../../workers/leases/expire-leases.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
+import { createEndLeases, createExpireLeases } from '../../../workers/requests/expire-leases.ts';
 import { nodesOf, openRedis } from '../open-redis.ts';
 import { fixClock } from '../redis-clock.ts';
 

@@ -1,6 +1,6 @@
 import { endpointAt } from '../../../shared/endpoints/routes.ts';
 import type { UsageRecord } from '../../../shared/store/usage/usage-record.ts';
-import { countPromptTokens, countTokens } from '../../../workers/answers/count-tokens.ts';
+import { countPromptTokens, countTokens } from '../../../workers/failover/count-tokens.ts';
 import { formAt } from '../client-forms/every-form.ts';
 import { type AskedRequest, answerTo, questionOf } from './ask.ts';
 import type { BackendCall, Evidence } from './contradictions.ts';

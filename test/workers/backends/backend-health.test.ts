@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import test, { type ExecutionContext } from 'ava';
-import { createBackendHealth } from '../../../workers/backends/backend-health.ts';
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
+import { createBackendHealth, createRecentOutcomes } from '../../../workers/backends/backend-health.ts';
 import type { BreakerState } from '../../../workers/backends/breaker.ts';
 
 function open(t: ExecutionContext, isWell = async () => true) {
@@ -154,4 +155,23 @@ test('a probe that fails through its own request leaves the next one to another 
   }
   served.begin('user:well').firstToken();
   t.is(served.breaker(), 'closed');
+});
+
+test('outcomes of about the last minute are counted, and older ones are forgotten', (t) => {
+  let now = 5_000;
+  const outcomes = createRecentOutcomes(() => now);
+  t.deepEqual(outcomes.sum(), { answered: 0, failed: 0 });
+  outcomes.note('answered');
+  now = 30_000;
+  outcomes.note('answered');
+  outcomes.note('failed');
+  t.deepEqual(outcomes.sum(), { answered: 2, failed: 1 });
+  now = 59_999;
+  t.deepEqual(outcomes.sum(), { answered: 2, failed: 1 });
+  now = 60_000;
+  t.deepEqual(outcomes.sum(), { answered: 1, failed: 1 });
+  now = 89_999;
+  t.deepEqual(outcomes.sum(), { answered: 1, failed: 1 });
+  now = 90_000;
+  t.deepEqual(outcomes.sum(), { answered: 0, failed: 0 });
 });

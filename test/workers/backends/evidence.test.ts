@@ -1,6 +1,5 @@
 import test from 'ava';
-import { createEvidenceLog } from '../../../workers/backends/evidence.ts';
-import type { Evidence } from '../../../workers/outcomes/outcome.ts';
+import { createEvidenceLog, type Evidence } from '../../../workers/backends/evidence.ts';
 
 function open() {
   let time = 0;

@@ -6,10 +6,10 @@ import {
   estimateMemory,
   networkBytes,
   sumOf,
+  warnOfLargePlans,
 } from '../../../workers/memory/estimate-memory.ts';
 import { type ItemBytes, itemBytes } from '../../../workers/memory/item-bytes.ts';
-import { parseMemoryArguments } from '../../../workers/memory/memory-arguments.ts';
-import { warnOfLargePlans } from '../../../workers/memory/warn-of-large-plans.ts';
+import { parseMemoryArguments } from '../../../workers/memory/run-memory.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
 const nothing = parseMemoryArguments([]) as Demand; // no argument is wrong

@@ -1,16 +1,21 @@
 import { randomUUID } from 'node:crypto';
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
 import type { Queue } from 'bullmq';
 import { Registry } from 'prom-client';
 import { inferenceJobSchema } from '../../../shared/jobs/inference-job.ts';
 import { jobName, modelQueue } from '../../../shared/jobs/queues.ts';
 import { aborted } from '../../../shared/process/shutdown.ts';
-import type { ProcessJob } from '../../../workers/answers/run.ts';
+import type { ProcessJob } from '../../../workers/failover/run.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
-import { createHeldPayloads } from '../../../workers/queue/held-payloads.ts';
-import { createLaneWorker, type LaneWork, type LaneWorker } from '../../../workers/queue/lane-worker.ts';
+import {
+  createHeldPayloads,
+  createLaneWorker,
+  type LaneWork,
+  type LaneWorker,
+} from '../../../workers/queue/lane-worker.ts';
 import { createReplyFrames } from '../../../workers/replies/reply-frames.ts';
-import { createFailLostRequest } from '../../../workers/requests/fail-lost-request.ts';
+import { createFailLostRequest } from '../../../workers/requests/open-request-work.ts';
 import { answerFor } from '../../stack/model-server.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { recordedLog } from '../../support/recorded-log.ts';

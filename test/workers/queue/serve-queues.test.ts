@@ -1,13 +1,14 @@
 import { EventEmitter, once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
 import { type Queue, Worker } from 'bullmq';
 import { inferenceJobSchema } from '../../../shared/jobs/inference-job.ts';
 import { jobName, modelQueue, workerOptions } from '../../../shared/jobs/queues.ts';
 import type { Lane } from '../../../shared/lane.ts';
 import type { Redis } from '../../../shared/redis/connections.ts';
-import type { Outcome, ProcessJob } from '../../../workers/answers/run.ts';
-import { createHeldPayloads, type HeldPayloads } from '../../../workers/queue/held-payloads.ts';
+import type { Outcome, ProcessJob } from '../../../workers/failover/run.ts';
+import { createHeldPayloads, type HeldPayloads } from '../../../workers/queue/lane-worker.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { openServedQueues, slotsForAll } from '../../support/served-queues.ts';
 import { jobFor } from '../../support/worker-side.ts';

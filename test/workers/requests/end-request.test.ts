@@ -4,7 +4,7 @@ import { ApiError } from '../../../shared/errors.ts';
 import { createKeptAnswers } from '../../../shared/idempotency/kept-answer.ts';
 import { unchallengedMs } from '../../../shared/jobs/queues.ts';
 import type { SettleAnswer, Settlement } from '../../../shared/limits/settle.ts';
-import { createRunLedger } from '../../../workers/answers/run-ledger.ts';
+import { createRunLedger } from '../../../workers/failover/run.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
 import type { ReplySender } from '../../../workers/replies/send-reply.ts';
 import { createEndRequest } from '../../../workers/requests/end-request.ts';

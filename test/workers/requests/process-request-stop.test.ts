@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import test from 'ava';
 import { leaseEndsKey } from '../../../shared/redis/keys.ts';
-import { countPromptTokens } from '../../../workers/answers/count-tokens.ts';
+import { countPromptTokens } from '../../../workers/failover/count-tokens.ts';
 import { answerFor } from '../../stack/model-server.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { kindsOf, messages, openWorkerSide, textOf, type WorkerSide } from '../../support/worker-side.ts';

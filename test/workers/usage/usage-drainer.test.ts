@@ -10,8 +10,8 @@ import { outboxKey, outboxMarksKey, partitionCount, partitionLockKey } from '../
 import { storeUnavailable } from '../../../shared/store/documents/store-errors.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import type { UsageStore } from '../../../shared/store/usage/usage-store.ts';
-import type { ExpireLeases } from '../../../workers/leases/expire-leases.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
+import type { ExpireLeases } from '../../../workers/requests/expire-leases.ts';
 import { createUsageDrainer } from '../../../workers/usage/usage-drainer.ts';
 import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
 import { isExact } from '../../shared/store/usage-contract.ts';

@@ -1,14 +1,14 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import test from 'ava';
 import type { WebhookSchedule } from '../../../shared/store/webhooks/webhook.ts';
-import { createFailureBackoff } from '../../../workers/usage/failure-backoff.ts';
+import { createBackoff } from '../../../workers/upkeep/repeat-task.ts';
 import { startDelivering } from '../../../workers/webhooks/start-delivering.ts';
 import { scheduleOf } from '../../shared/store/webhook-records.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 import { ok, startWebhookReceiver } from '../../support/webhook-receiver.ts';
 import { batchEvent, openDeliverySide } from './delivery-side.ts';
 
-const backoff = () => createFailureBackoff<string>({ now: () => performance.now(), random: () => 0 });
+const backoff = () => createBackoff<string>({ now: () => performance.now(), random: () => 0 });
 
 test('10,000 events reach 99 endpoints while another endpoint answers nothing', async (t) => {
   await using side = await openDeliverySide();
@@ -109,7 +109,7 @@ test('endpoints that another worker sends to, or that cannot be sent to, do not 
       if (index >= 300) throw new Error('no key opens its secret');
       return false;
     },
-    backoff: createFailureBackoff<string>({ now: () => 0, random: () => 0 }), // never tried again
+    backoff: createBackoff<string>({ now: () => 0, random: () => 0 }), // never tried again
     ...{ now: async () => 0, log, everyMs: 1 },
   });
   await sent.promise;

@@ -44,7 +44,7 @@ type LineError = Omit<BatchError, 'line'>;
 export type RefusedLine = { customId: string; refused: ApiError };
 
 /** Faults of a line that are faults of its file: its batch fails. */
-export type FaultyLine = { faults: BatchError[] };
+type FaultyLine = { faults: BatchError[] };
 
 export type ReadLine = { parsed: ParsedLine } | RefusedLine | FaultyLine;
 

@@ -2,8 +2,8 @@ import type { StoredFile } from '../../../shared/batches/batch.ts';
 import type { Log } from '../../../shared/process/log.ts';
 import { fileLockKey } from '../../../shared/redis/coordination-keys.ts';
 import type { Store } from '../../../shared/store/store.ts';
-import type { AcquireLock } from '../../locks/locks.ts';
-import { repeatTask } from '../../maintenance/repeat-task.ts';
+import type { AcquireLock } from '../../upkeep/locks.ts';
+import { repeatTask } from '../../upkeep/repeat-task.ts';
 
 const filesAtOnce = 100;
 /**

@@ -3,7 +3,7 @@ import { moveBytesToFiles } from '../../../shared/batches/batch-room.ts';
 import type { BatchEvent } from '../../../shared/batches/batch-states.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { nextTurn } from '../../../shared/turns/in-turn.ts';
-import { resultFileOf } from '../lines/ids.ts';
+import { resultFileOf } from '../lines/batch-job.ts';
 import { presentLine } from '../lines/line-results.ts';
 
 type WrittenEvent = Extract<BatchEvent, { type: 'written' }>;

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { Caller } from '../../../shared/caller.ts';
 import {
   type ApiError,
@@ -13,9 +14,9 @@ import type { Admit, LookKey } from '../../../shared/limits/admit.ts';
 import type { AskLimits } from '../../../shared/limits/ask-limits.ts';
 import { batchAllowanceOf, isUsedUp, overageMaxOf, quotaOf } from '../../../shared/limits/quota.ts';
 import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
-import { refuseOutsideKey } from '../../../shared/store/accounts/key.ts';
+import type { Account } from '../../../shared/store/accounts/account.ts';
+import { type KeyScope, refuseOutsideKey } from '../../../shared/store/accounts/key.ts';
 import type { BatchJob } from './batch-job.ts';
-import type { KnownCallers } from './known-callers.ts';
 
 /**
  * `refused`: the line ends with this error. `later`: it may be admitted after `pauseMs`, because its account runs as many lines as it may,
@@ -118,3 +119,32 @@ function spentQuota(caller: Caller, counters: LimitCounters, planFile: PlanFile)
 function refuse(error: ApiError): AdmittedLine {
   return { outcome: 'refused', error };
 }
+
+/** What the key of a batch allows its lines. */
+type LineScope = { [Name in 'endpoints' | 'models' | 'limits']: KeyScope[Name] | undefined };
+
+const callersMax = 10_000;
+/** As in the ingress. If Redis loses its last writes, a stale caller is used no longer than this. */
+const keptMs = 60_000;
+
+/** Callers as this worker last read them. Each is used only while Redis says that its version is current. */
+export function createKnownCallers() {
+  const callers = new LRUCache<string, Caller>({ max: callersMax, ttl: keptMs });
+  const scopes = new WeakMap<Caller, ReadonlyMap<string, LineScope>>();
+  return {
+    find: (account: string): Caller | undefined => callers.get(account),
+    /** `account` is the one that the caller was read from, undefined if it was never used. */
+    keep(caller: Caller, account: Account | undefined): void {
+      callers.set(caller.account, caller);
+      const keys = account?.keys ?? [];
+      scopes.set(caller, new Map(keys.map(({ id, endpoints, models, limits }) => [id, { endpoints, models, limits }])));
+    },
+    /**
+     * What the key of a batch may do; undefined for one that the account does not have. A key that has ended keeps its scope for its
+     * batches.
+     */
+    scopeOf: (caller: Caller, keyId: string): LineScope | undefined => scopes.get(caller)?.get(keyId),
+  };
+}
+
+type KnownCallers = ReturnType<typeof createKnownCallers>;

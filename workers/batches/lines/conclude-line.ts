@@ -4,16 +4,14 @@ import { isOver } from '../../../shared/batches/batch-states.ts';
 import { answerTooLarge } from '../../../shared/endpoints/answers/size-budget.ts';
 import { unchallengedMs } from '../../../shared/jobs/queues.ts';
 import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
-import type { AnswerOutcome, UsageCounters } from '../../answers/answer-outcome.ts';
-import { promptUsage, unknownUsage } from '../../answers/answer-usage.ts';
-import { refusedBy, tooLongFor } from '../../answers/refusals.ts';
-import type { CallingRun, Outcome, StopReason } from '../../answers/run.ts';
+import { type AnswerOutcome, refusedBy, tooLongFor, type UsageCounters } from '../../failover/answer-outcome.ts';
+import { promptUsage, unknownUsage } from '../../failover/answer-usage.ts';
+import type { CallingRun, Outcome, StopReason } from '../../failover/run.ts';
 import { textOfBody } from '../../replies/send-pieces.ts';
 import type { BatchJob } from './batch-job.ts';
 import type { EndLine, LineRun } from './end-line.ts';
-import { type FinishLineAttempt, unavailable } from './finish-line-attempt.ts';
+import { type FinishLineAttempt, retryAfterFailure, retryAfterWaiting, unavailable } from './finish-line-attempt.ts';
 import { answeredLine, failedLine, refusedLine, unfinished } from './line-results.ts';
-import { retryAfterFailure, retryAfterWaiting } from './retry-line.ts';
 import type { WriteResult } from './write-results.ts';
 
 /**
@@ -21,9 +19,6 @@ import type { WriteResult } from './write-results.ts';
  * request's time was left when the run began.
  */
 export type StartedLine = LineRun & CallingRun & { job: BatchJob; takenAt: number; hadTime: boolean };
-
-/** Ends a run by what its backends returned, or by the reason for which it was stopped. */
-export type ConcludeLine = (run: StartedLine, found: AnswerOutcome, signal: AbortSignal) => Promise<Outcome>;
 
 const done: Outcome = { outcome: 'done' };
 const fullMs = 1_000;
@@ -35,10 +30,11 @@ export function createConcludeLine(deps: {
   endLine: EndLine;
   metrics: { batchLineRetries: Counter<'endpoint' | 'reason'> };
   now: () => number;
-}): ConcludeLine {
+}) {
   const { store, finishAttempt, writeResult, endLine, metrics, now } = deps;
 
-  return async function concludeLine(run, found, signal): Promise<Outcome> {
+  /** Ends a run by what its backends returned, or by the reason for which it was stopped. */
+  return async function concludeLine(run: StartedLine, found: AnswerOutcome, signal: AbortSignal): Promise<Outcome> {
     const { job } = run;
     switch (found.outcome) {
       case 'answered':

@@ -4,14 +4,12 @@ import { type ApiError, deadlineExceeded } from '../../../shared/errors.ts';
 import type { Release } from '../../../shared/limits/release.ts';
 import type { Log } from '../../../shared/process/log.ts';
 import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
-import type { Outcome } from '../../answers/run.ts';
-import { createRunLedger } from '../../answers/run-ledger.ts';
-import type { StartRun } from '../../leases/start-run.ts';
+import { createRunLedger, type Outcome } from '../../failover/run.ts';
+import type { StartRun } from '../../requests/start-run.ts';
 import type { BatchJob, LineRequest } from './batch-job.ts';
 import type { EndLine } from './end-line.ts';
 import type { LineChange, SendLineEvent } from './line-events.ts';
 import { failedLine } from './line-results.ts';
-import { retryAfterLoss, retryAfterWaiting } from './retry-line.ts';
 import type { WriteResult } from './write-results.ts';
 
 /** A line's job, and how many times it was taken from its queue. */
@@ -167,4 +165,35 @@ function createCharging({
 
 function isToCharge({ requestId }: LineRequest, result: BatchResult): boolean {
   return result.requestId === requestId && result.promptTokens + result.completionTokens > 0;
+}
+
+type TriedLine = Pick<BatchJob, 'batch' | 'line' | 'number' | 'failures' | 'losses'>;
+
+/** After this many requests that failed without a backend's fault, a line ends in the error file. */
+const lossesMax = 3;
+
+const firstPauseMs = 1_000;
+/** A line that its backends can never answer costs one call in this time, until its window ends. */
+const pauseMsMax = 300_000;
+
+/** The next request of a line whose backends failed. Its pause grows, and has jitter so that lines do not come all at once. */
+export function retryAfterFailure(tried: TriedLine, now: number, random: () => number = Math.random): BatchRetry {
+  const failures = tried.failures + 1;
+  const pauseMs = Math.min(pauseMsMax, firstPauseMs * 2 ** Math.min(failures - 1, 10)) * (0.5 + random() / 2);
+  return { ...next(tried), failures, notBefore: new Date(now + pauseMs) };
+}
+
+/** The next request of a line whose last one was lost. Undefined if there were too many losses. */
+export function retryAfterLoss(tried: TriedLine, now: number): BatchRetry | undefined {
+  const losses = tried.losses + 1;
+  return losses >= lossesMax ? undefined : { ...next(tried), losses, notBefore: new Date(now) };
+}
+
+/** The next request of a line for which no backend was called. It continues to wait for capacity. */
+export function retryAfterWaiting(tried: TriedLine, now: number): BatchRetry {
+  return { ...next(tried), notBefore: new Date(now) };
+}
+
+function next({ batch, line, number, failures, losses }: TriedLine): Omit<BatchRetry, 'notBefore'> {
+  return { batch, line, number: number + 1, failures, losses };
 }

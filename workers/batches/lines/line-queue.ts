@@ -4,7 +4,7 @@ import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../../shared/process/log.ts';
 import { within } from '../../../shared/process/shutdown.ts';
 import { ifAvailable, type Redis } from '../../../shared/redis/connections.ts';
-import { existingKeys } from '../../redis/existing-keys.ts';
+import { existingKeys } from '../../replies/watch-readers.ts';
 import type { BatchJob } from './batch-job.ts';
 
 /** A line's job by its id. Without a model it may be in any queue. */

@@ -1,8 +1,8 @@
 import { type Batch, type BatchResult, lineBytesMax } from '../../../shared/batches/batch.ts';
 import { ApiError, errorStatus, nestedErrorBody } from '../../../shared/errors.ts';
 import type { TokenUsage } from '../../../shared/jobs/replies.ts';
-import { noTokens } from '../../answers/usage-report.ts';
-import { resultIdOf } from './ids.ts';
+import { noTokens } from '../../failover/answer-usage.ts';
+import { resultIdOf } from './batch-job.ts';
 
 type Line = Pick<BatchResult, 'batch' | 'line' | 'customId' | 'requestId'>;
 type AskedLine = Line & Pick<Batch, 'errorFormat'>;

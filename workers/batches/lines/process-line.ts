@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { ReplyError } from 'ioredis';
 import type { Counter } from 'prom-client';
 import type { BatchResult } from '../../../shared/batches/batch.ts';
@@ -9,14 +10,18 @@ import type { Log } from '../../../shared/process/log.ts';
 import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
 import type { BatchLine } from '../../../shared/store/batches/line-records.ts';
 import type { Tracing } from '../../../shared/tracing/span.ts';
-import type { FindAnswer } from '../../answers/find-answer.ts';
-import type { CallingRun, Outcome, ProcessJob, StopReason } from '../../answers/run.ts';
-import { createRunLedger } from '../../answers/run-ledger.ts';
-import { createWatchdog } from '../../exchange/watchdog.ts';
-import type { Start, StartRun } from '../../leases/start-run.ts';
+import { createWatchdog } from '../../backend-client/time-limit.ts';
+import type { FindAnswer } from '../../failover/find-answer.ts';
+import {
+  type CallingRun,
+  createRunLedger,
+  type Outcome,
+  type ProcessJob,
+  type StopReason,
+} from '../../failover/run.ts';
+import { traceRun } from '../../failover/trace-run.ts';
 import type { LinePace, LineTurn } from '../../queue/line-pace.ts';
-import { traceRun } from '../../tracing/trace-run.ts';
-import type { ResultRoom } from '../room/result-room.ts';
+import type { Start, StartRun } from '../../requests/start-run.ts';
 import type { AdmitLine, AdmittedLine } from './admit-line.ts';
 import { type BatchJob, batchJobSchema } from './batch-job.ts';
 import { createConcludeLine, handBack, type StartedLine } from './conclude-line.ts';
@@ -24,6 +29,7 @@ import type { EndLine } from './end-line.ts';
 import { type FinishLineAttempt, type TakenLine, unavailable } from './finish-line-attempt.ts';
 import type { SendLineEvent } from './line-events.ts';
 import { failedLine, noRoomLeft } from './line-results.ts';
+import type { ResultRoom } from './result-room.ts';
 import type { BatchWatch } from './watch-batches.ts';
 import type { WriteResult } from './write-results.ts';
 
@@ -215,4 +221,36 @@ function endingOf(ending: 'completed' | 'expired' | 'cancelled'): 'expired' | 'c
 
 function isToRun({ number }: BatchJob, line: BatchLine): boolean {
   return isRunning(line) && line.number === number;
+}
+
+type LostJob = { data: unknown; taken: number; isStalled: boolean };
+
+/**
+ * Ends a line whose workers kept dying: with an error, unless one of them stored its answer. Counts as one more attempt at the job, which
+ * finds that result and settles it.
+ */
+export function createFailLostLine({
+  writeResult,
+  processLine,
+  finishAttempt,
+  shutdown,
+  pauseMs = 1_000,
+}: {
+  writeResult: WriteResult;
+  processLine: ProcessJob;
+  finishAttempt: Pick<FinishLineAttempt, 'lose'>;
+  shutdown: AbortSignal;
+  pauseMs?: number;
+}) {
+  return async function failLostLine({ data, taken, isStalled }: LostJob): Promise<void> {
+    const job = batchJobSchema.parse(data);
+    const error = new ApiError('INTERNAL_ERROR', 'The line could not be run.');
+    // If the job ended for another reason, for example because Redis refused to postpone it, the line itself is not at fault.
+    if (!isStalled) return void (await finishAttempt.lose({ job, taken }, error, shutdown));
+    await writeResult(failedLine(job, error), job, shutdown);
+    // No job is left that could run later.
+    while ((await processLine({ data, taken, signal: shutdown })).outcome === 'later') {
+      await sleep(pauseMs, undefined, { signal: shutdown });
+    }
+  };
 }

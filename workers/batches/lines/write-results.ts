@@ -5,8 +5,8 @@ import type { BatchResult } from '../../../shared/batches/batch.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/process/log.ts';
 import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
-import type { ResultRoom, SizedResult } from '../room/result-room.ts';
 import { failedLine, lineBytesOf, noRoomLeft } from './line-results.ts';
+import type { ResultRoom, SizedResult } from './result-room.ts';
 
 /** Whose line it is. */
 type Owner = { account: string; endpoint: string };

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { parseJsonBody } from '../../../../ingress/listener/json-body.ts';
 import { type RequestCost, refuseLargerThanLimit } from '../../../../shared/endpoints/tokens/request-cost.ts';
 import { ApiError } from '../../../../shared/errors.ts';
-import { bodyFor } from '../../../../workers/exchange/body-for.ts';
+import { bodyFor } from '../../../../workers/backend-client/body-for.ts';
 import { answerChat, chatSchema } from '../../../stack/model-server/chat/answer-chat.ts';
 import { readChat } from '../../../support/read-chat.ts';
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import type { Batch } from '../../../../shared/batches/batch.ts';
-import { createCloseBatch } from '../../../../workers/batches/files/close-batch.ts';
+import { createClearBatch, createCloseBatch } from '../../../../workers/batches/files/close-batch.ts';
 import { answeredLine } from '../../../../workers/batches/lines/line-results.ts';
 import { resultOf, retryOf } from '../../../shared/store/batch-records.ts';
 import { type BatchSide, openBatchSide } from '../../../support/batch-side.ts';
@@ -188,5 +188,49 @@ test.serial('leaves no results of a batch that another worker has closed and cle
   await t.throwsAsync(createCloseBatch(side)(batch, { now: Date.now(), signal: never }), {
     message: /cleared by another worker/,
   });
+  t.deepEqual(await side.results(), []);
+});
+
+async function openCleared(lines = 5) {
+  const side = await openBatchSide(own.redis, { lines });
+  const numbers = Array.from({ length: lines }, (_, index) => index + 1);
+  await side.store.batches.insertResults(numbers.map((line) => resultOf(side.batch.id, line)));
+  const clear = createClearBatch(side);
+  return Object.assign(side, { clear: (given = never) => clear(side.batch, given) });
+}
+
+test.serial('removes all results of a batch', async (t) => {
+  await using side = await openCleared(1_200);
+  await side.store.batches.recordRetry(retryOf(side.batch.id, 3));
+  t.true(await side.clear());
+  t.deepEqual(await side.results(), []);
+  t.deepEqual(await side.store.batches.listRetries(side.batch.id), []);
+  t.true(await side.clear(), 'also if no result is left');
+});
+
+test.serial('removes nothing while a job of one of its lines exists', async (t) => {
+  await using side = await openCleared();
+  await side.add(4);
+  const end = await side.take();
+  t.false(await side.clear());
+  t.is((await side.results()).length, 5);
+  await end();
+  t.true(await side.clear());
+});
+
+test.serial('waits for the job of a line’s latest request, in any model’s queue', async (t) => {
+  await using side = await openCleared();
+  await side.store.batches.recordRetry(retryOf(side.batch.id, 2));
+  await side.queue.add({ ...side.jobOf(2, 2), model: 'large-chat' });
+  t.false(await side.clear());
+  await side.queue.remove({ model: 'large-chat', requestId: side.requestOf(2, 2) });
+  t.true(await side.clear());
+});
+
+test.serial('a shutdown leaves the rest to the next worker', async (t) => {
+  await using side = await openCleared(1_200);
+  const reason = new Error('shutdown');
+  await t.throwsAsync(side.clear(AbortSignal.abort(reason)), { is: reason });
+  t.true(await side.clear());
   t.deepEqual(await side.results(), []);
 });

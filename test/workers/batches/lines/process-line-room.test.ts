@@ -2,7 +2,7 @@ import test from 'ava';
 import { enterRoom, leaveRoom, lineBytesReserved, newRoomEntry } from '../../../../shared/batches/batch-room.ts';
 import { readAccountBytes } from '../../../../shared/store/batches/batch-store.ts';
 import { lineBytesOf } from '../../../../workers/batches/lines/line-results.ts';
-import { expectedBytes } from '../../../../workers/batches/room/result-room.ts';
+import { expectedBytes } from '../../../../workers/batches/lines/result-room.ts';
 import { openLineSide } from '../../../support/line-side.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../../support/private-redis.ts';
 

@@ -1,8 +1,8 @@
 import test from 'ava';
 import { unchallengedMs } from '../../../../shared/jobs/queues.ts';
 import type { Redis } from '../../../../shared/redis/connections.ts';
-import type { StopReason } from '../../../../workers/answers/run.ts';
 import { type BatchJob, batchJobSchema } from '../../../../workers/batches/lines/batch-job.ts';
+import type { StopReason } from '../../../../workers/failover/run.ts';
 import { type LineSide, openLineSide } from '../../../support/line-side.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../../support/private-redis.ts';
 import { replaceClock } from '../../../support/redis-clock.ts';

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { requestIdOf } from '../../../../workers/batches/lines/ids.ts';
+import { requestIdOf } from '../../../../workers/batches/lines/batch-job.ts';
 import { resultOf, retryOf } from '../../../shared/store/batch-records.ts';
 import { type LineSide, openLineSide } from '../../../support/line-side.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../../support/private-redis.ts';

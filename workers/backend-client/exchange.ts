@@ -1,0 +1,284 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { type Dispatcher, errors } from 'undici';
+import type { Source } from '../../shared/bytes/held-bytes.ts';
+import { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
+import { inTurn } from '../../shared/turns/in-turn.ts';
+import { createTimeLimit, type TimeLimit } from './time-limit.ts';
+
+/** One HTTP call, as the reader of its answer sees it. Only the first outcome counts. */
+export interface Exchange<Result> extends Pick<TimeLimit, 'expectWithin' | 'relax'> {
+  /** If the rest of the body is short, it is read and dropped, so that the connection can serve the next call. */
+  succeed(result: Result): void;
+  /** `stop` and `fail` end the call at once, and close its connection unless the body has ended. */
+  stop(result: Result): void;
+  fail(error: unknown): void;
+  isOver(): boolean;
+  /** Stops reading until `resume`. Bytes that were already read still arrive. */
+  pause(): void;
+  resume(): void;
+  /** The answer for those who decide whether there is room for it: while they pause it, its time limits do not run. */
+  source: Source;
+  /** Milliseconds for which it was paused by them. */
+  pausedMs(): number;
+}
+
+/** Reads the body of an answer. An error that it throws fails the exchange. */
+export interface BodyReader {
+  take(bytes: Buffer): void;
+  end(): void;
+  /** The body broke off before its end. */
+  breakOff(error: BackendError): void;
+}
+
+export type Head = { status: number; headers: IncomingHttpHeaders };
+
+type ExchangeOptions<Result> = {
+  dispatcher: Pick<Dispatcher, 'dispatch'>;
+  request: Dispatcher.DispatchOptions;
+  signal: AbortSignal;
+  /** Called with the head of the answer; it may fail the exchange. */
+  readerOf: (head: Head, exchange: Exchange<Result>) => BodyReader;
+  /** Called before the request is sent. */
+  onOpen?: (exchange: Exchange<Result>) => void;
+};
+
+/** The rest of a body is read up to these limits. */
+const restBytesMax = 65_536;
+const restMs = 1_000;
+/** A large answer would otherwise hold the event loop for all of it. One that comes more slowly, as streams do, does not wait. */
+const turn = { bytes: 65_536, withinMs: 100 };
+
+/**
+ * Sends a request and reads its answer as it arrives, with undici's callbacks: over real sockets, a token costs a quarter less than with
+ * undici's streams (decisions.md#undici-s-callbacks). Fails with the reader's error, else with a `BackendError`.
+ */
+export function exchange<Result>(deps: ExchangeOptions<Result>): Promise<Result> {
+  const { promise, resolve, reject } = Promise.withResolvers<Result>();
+  const { signal } = deps;
+  const call = createCall();
+  const { timeLimit } = call;
+  const onAbort = () => fail(classifyFailure(signal.reason));
+
+  function settle(): boolean {
+    if (call.isSettled()) return false;
+    call.settle();
+    signal.removeEventListener('abort', onAbort);
+    return true;
+  }
+
+  function fail(error: unknown): void {
+    if (!settle()) return;
+    reject(error);
+    call.close();
+  }
+
+  const given: Exchange<Result> = {
+    succeed(result) {
+      if (!settle()) return;
+      resolve(result);
+      call.readOn();
+      call.closeAfterRest();
+    },
+    stop(result) {
+      if (!settle()) return;
+      resolve(result);
+      call.close();
+    },
+    fail,
+    isOver: call.isSettled,
+    pause: call.pause,
+    resume: call.resume,
+    expectWithin: timeLimit.expectWithin,
+    relax: timeLimit.relax,
+    source: call.source,
+    pausedMs: timeLimit.suspendedMs,
+  };
+
+  if (signal.aborted) onAbort();
+  else {
+    signal.addEventListener('abort', onAbort, { once: true });
+    deps.onOpen?.(given);
+    const readerOf = (head: Head) => deps.readerOf(head, given);
+    deps.dispatcher.dispatch(deps.request, createHandler({ call, readerOf, fail }));
+  }
+  return promise;
+}
+
+type Call = ReturnType<typeof createCall>;
+
+/** The connection side of one exchange, and its time limit. */
+function createCall() {
+  const timeLimit = createTimeLimit();
+  let controller: Dispatcher.DispatchController | undefined;
+  let isSettled = false;
+  let hasEnded = false;
+  let restBytes = restBytesMax;
+  let pauses = 0;
+  let waits = 0;
+
+  function close(): void {
+    timeLimit[Symbol.dispose]();
+    if (!hasEnded) controller?.abort(new Error('the call was given up'));
+  }
+
+  function pause(): void {
+    pauses++;
+    controller?.pause();
+  }
+
+  function resume(): void {
+    if (pauses > 0 && --pauses === 0 && !hasEnded) controller?.resume();
+  }
+
+  return {
+    timeLimit,
+    close,
+    pause,
+    resume,
+    /** Pauses for room or for a turn: this time is no silence of the backend. */
+    source: {
+      pause() {
+        if (waits++ === 0) timeLimit.suspend();
+        pause();
+      },
+      /** Room is also made by bytes of another connection, and undici cannot resume this one until it has parsed them. */
+      resume() {
+        if (waits > 0 && --waits === 0) timeLimit.resume();
+        queueMicrotask(resume);
+      },
+    },
+    open(opened: Dispatcher.DispatchController): void {
+      controller = opened;
+      if (isSettled) close();
+    },
+    settle(): void {
+      isSettled = true;
+      waits = 0;
+      timeLimit.relax();
+      timeLimit.resume();
+    },
+    isSettled: () => isSettled,
+    /** Reads the rest, even if it is paused. */
+    readOn(): void {
+      pauses = 0;
+      controller?.resume();
+    },
+    /** The body has ended, or has failed. */
+    end(): void {
+      hasEnded = true;
+      if (isSettled) timeLimit[Symbol.dispose]();
+    },
+    skip(bytes: number): void {
+      restBytes -= bytes;
+      if (restBytes < 0) close();
+    },
+    /** Usually the body ends together with the last of the answer, before the microtask runs. */
+    closeAfterRest(): void {
+      queueMicrotask(() => (hasEnded ? timeLimit[Symbol.dispose]() : timeLimit.expectWithin(restMs, close)));
+    },
+  };
+}
+
+function createHandler({
+  call,
+  readerOf,
+  fail,
+}: {
+  call: Call;
+  readerOf: (head: Head) => BodyReader;
+  fail: (error: unknown) => void;
+}): Dispatcher.DispatchHandler {
+  let reader: BodyReader | undefined;
+  let wasSent = false;
+  let bytesOfTurn = 0;
+  let turnSince = performance.now();
+
+  /** Others have a turn after this many bytes. */
+  function takeTurns(bytes: number): void {
+    bytesOfTurn += bytes;
+    if (bytesOfTurn < turn.bytes) return;
+    const isSlow = performance.now() - turnSince > turn.withinMs;
+    beginTurn();
+    if (isSlow) return;
+    call.source.pause();
+    inTurn(() => {
+      beginTurn();
+      call.source.resume();
+    });
+  }
+
+  function beginTurn(): void {
+    bytesOfTurn = 0;
+    turnSince = performance.now();
+  }
+
+  function read(reading: () => void): void {
+    try {
+      reading();
+    } catch (error) {
+      fail(error);
+    }
+  }
+
+  return {
+    onRequestStart: (controller) => call.open(controller),
+    // undici calls this when it has passed the last of the request to the socket. The kernel may not have it yet.
+    onRequestSent() {
+      wasSent = true;
+    },
+    onResponseStart(_, status, headers) {
+      if (status < 200 || call.isSettled()) return;
+      beginTurn();
+      read(() => {
+        reader = readerOf({ status, headers });
+      });
+    },
+    onResponseData(_, bytes) {
+      if (call.isSettled()) call.skip(bytes.length);
+      else read(() => reader?.take(bytes));
+      takeTurns(bytes.length);
+    },
+    onResponseEnd() {
+      call.end();
+      if (!call.isSettled()) read(() => reader?.end());
+    },
+    onResponseError(_, error) {
+      call.end();
+      if (call.isSettled()) return;
+      const failure = classifyFailure(error, { wasSent });
+      if (reader === undefined) fail(failure);
+      else read(() => reader?.breakOff(failure));
+    },
+  };
+}
+
+/** A backend that asks for a shorter or longer pause is called again after these times. */
+const retryAfterMs = { min: 250, max: 60_000 };
+
+/** Classifies a failed call: a `BackendError` is returned unchanged, anything else by undici's error classes. */
+export function classifyFailure(error: unknown, { wasSent = true }: { wasSent?: boolean } = {}): BackendError {
+  if (error instanceof BackendError) return error;
+  const details = { cause: error, wasSent };
+  if (error instanceof errors.ConnectTimeoutError)
+    return new BackendError('connect_timeout', 'no connection in time', details);
+  if (error instanceof errors.HTTPParserError) return new BackendError('unreadable', 'the answer is not HTTP', details);
+  if (error instanceof errors.ResponseContentLengthMismatchError) {
+    return new BackendError('unreadable', 'the length of the answer differs from its content-length', details);
+  }
+  return new BackendError('connection', 'the connection failed', details);
+}
+
+/**
+ * In seconds or as a date (RFC 9110 10.2.3), or in milliseconds as OpenAI sends it. Undefined if a response has none, or asks for no pause.
+ */
+export function readRetryAfter(headers: IncomingHttpHeaders, now = Date.now()): number | undefined {
+  const milliseconds = Number(single(headers['retry-after-ms']) ?? Number.NaN);
+  const text = single(headers['retry-after']) ?? '';
+  const waitMs = /^\d+$/.test(text) ? Number(text) * 1_000 : Date.parse(text) - now;
+  const known = [milliseconds, waitMs].find((ms) => ms > 0);
+  return known === undefined ? undefined : Math.min(Math.max(known, retryAfterMs.min), retryAfterMs.max);
+}
+
+function single(header: string | string[] | undefined): string | undefined {
+  return typeof header === 'string' ? header : header?.[0];
+}
