@@ -1,6 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import { createLimitMetrics, durationBuckets } from '../shared/process/metrics.ts';
-import { observeGauge } from '../shared/process/observe-gauge.ts';
+import { createLimitMetrics, durationBuckets, observeGauge } from '../shared/process/metrics.ts';
 
 export type IngressMetrics = ReturnType<typeof createIngressMetrics>;
 

@@ -1,6 +1,5 @@
 import { createApplyTopUpCode } from '../shared/account-changes/apply-top-up-code.ts';
-import { createChangeAccount } from '../shared/account-changes/change-account.ts';
-import { createRecordedChange } from '../shared/account-changes/recorded-change.ts';
+import { createChangeAccount, createRecordedChange } from '../shared/account-changes/change-account.ts';
 import { createClearAccount } from '../shared/account-changes/remove-account.ts';
 import { createAdmit } from '../shared/limits/admit.ts';
 import { createAskLimits } from '../shared/limits/ask-limits.ts';
@@ -12,7 +11,7 @@ import type { IngressConfig } from '../shared/process/config.ts';
 import type { Log } from '../shared/process/log.ts';
 import type { Redis } from '../shared/redis/connections.ts';
 import { authFailuresKey, codeFailuresKey, guestCallsKey, settingsWritesKey } from '../shared/redis/keys.ts';
-import type { Store } from '../shared/store/store.ts';
+import type { Store } from '../shared/store/records/store.ts';
 import type { AuthenticationParts, OperatorParts } from './app-parts.ts';
 import { createCallers } from './callers/callers.ts';
 import { createCheckCaller } from './callers/check-caller.ts';

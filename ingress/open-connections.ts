@@ -1,8 +1,8 @@
-import { greetStore, openStore } from '../shared/open-store.ts';
 import type { IngressConfig } from '../shared/process/config.ts';
 import type { Log } from '../shared/process/log.ts';
+import { greetStore, openStore } from '../shared/process/open-store.ts';
 import { connectForRequests, connectForWork, type Redis } from '../shared/redis/connections.ts';
-import type { Store } from '../shared/store/store.ts';
+import type { Store } from '../shared/store/records/store.ts';
 import { createIssuerKeys, type IssuerKeys } from './callers/issuer/issuer-keys.ts';
 
 export type Connections = AsyncDisposable & {

@@ -1,7 +1,6 @@
 import type { Registry } from 'prom-client';
-import { openAnswerBudget } from '../shared/bytes/open-answer-budget.ts';
-import { sendCancellation } from '../shared/jobs/cancellation.ts';
-import { sendTaken, type TakenPieces } from '../shared/jobs/taken-pieces.ts';
+import { openAnswerBudget } from '../shared/bytes/answer-budget.ts';
+import { sendCancellation, sendTaken, type TakenPieces } from '../shared/jobs/control-messages.ts';
 import { createRelease } from '../shared/limits/release.ts';
 import { createSettle } from '../shared/limits/settle.ts';
 import type { Log } from '../shared/process/log.ts';

@@ -1,12 +1,12 @@
 import type { ParameterizedContext } from 'koa';
-import type { Caller } from '../shared/caller.ts';
-import type { ErrorFormat } from '../shared/endpoints/definition/error-format.ts';
-import type { Call } from '../shared/endpoints/read-call.ts';
+import type { ErrorFormat } from '../shared/endpoints/definition/answer-format.ts';
+import type { Call } from '../shared/endpoints/definition/read-call.ts';
 import type { ApiError, ErrorCode } from '../shared/errors.ts';
-import type { Claim } from '../shared/idempotency/claim.ts';
+import type { Claim } from '../shared/jobs/idempotency.ts';
 import type { RunProgress, TokenUsage } from '../shared/jobs/replies.ts';
 import type { Admission, LimitCounters } from '../shared/limits/admission.ts';
 import type { PlanFile } from '../shared/plan-file/plan-file.ts';
+import type { Caller } from '../shared/store/records/account.ts';
 import type { Span } from '../shared/tracing/span.ts';
 import type { Credential } from './callers/authorization.ts';
 import type { HeldLease } from './limits/settle-interrupted.ts';

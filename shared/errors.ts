@@ -1,4 +1,4 @@
-import type { ValidationIssue } from './validation-issues.ts';
+import type { z } from 'zod';
 
 /**
  * Every error code of the service: its HTTP status, its body shape (one of two), and whether the same request can succeed later
@@ -43,7 +43,7 @@ type Options = {
 };
 
 /** What OpenAI's own error would say, of which clients know the codes. It is sent where errors have OpenAI's shape. */
-export type OpenAiError = { code?: string; param?: string };
+type OpenAiError = { code?: string; param?: string };
 
 /** If an SDK would have to wait longer than this, it gets the error without a retry instead. */
 const retryWaitMsMax = 60_000;
@@ -241,4 +241,45 @@ export function errorHeaders({ code, headers, retryAfterMs }: ApiError): Record<
     ...(finalStatuses.includes(status) && { 'x-should-retry': 'false' }),
     ...headers,
   };
+}
+
+/**
+ * An issue and its place: `path` is `messages[2].content`, empty for the input itself. `refused` is set if the operator's settings do not
+ * allow the value: the name that it is counted by, one of a few.
+ */
+export type ValidationIssue = { path: string; message: string; refused?: string };
+
+/** The same with the parts of its path. */
+export type PathIssue = { path: readonly PropertyKey[]; message: string };
+
+/** Returns every issue of a failed validation by its path, in terms of the input. Values are never repeated. */
+export function validationIssuesOf(error: z.ZodError): ValidationIssue[] {
+  return pathIssuesOf(error).map(({ path, message }) => ({ path: pathText(path), message }));
+}
+
+export function pathIssuesOf(error: z.ZodError): PathIssue[] {
+  return error.issues.flatMap((issue): PathIssue[] => {
+    if (issue.code === 'unrecognized_keys') {
+      return issue.keys.map((key) => ({ path: [...issue.path, key], message: 'is not known' }));
+    }
+    return [{ path: issue.path, message: messageOf(issue) }];
+  });
+}
+
+export function pathText(path: readonly PropertyKey[]): string {
+  return path.reduce<string>((text, part) => {
+    if (typeof part === 'number') return `${text}[${part}]`;
+    const name = shownName(String(part));
+    return text === '' ? name : `${text}.${name}`;
+  }, '');
+}
+
+/** A field without a name is written `""`, because an empty path means the input itself. */
+export function shownName(name: string): string {
+  return name === '' ? '""' : name;
+}
+
+function messageOf(issue: z.core.$ZodIssue): string {
+  const message = issue.message.replace(/^Invalid input: /, '');
+  return message.charAt(0).toLowerCase() + message.slice(1);
 }

@@ -1,7 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import test from 'ava';
-import { parsePlanFile } from '../shared/plan-file/plan-file.ts';
-import { planWarnings } from '../shared/plan-file/plan-warnings.ts';
+import { parsePlanFile, planWarnings } from '../shared/plan-file/plan-file.ts';
 import { settingDefaults, settingNames } from '../shared/process/settings.ts';
 import { itemBytes } from '../workers/memory/item-bytes.ts';
 import { capacityPageFile, withCapacity } from './bench/capacity.ts';

@@ -1,5 +1,4 @@
-import { decodeCancellation } from '../shared/jobs/cancellation.ts';
-import { decodeTaken } from '../shared/jobs/taken-pieces.ts';
+import { decodeCancellation, decodeTaken } from '../shared/jobs/control-messages.ts';
 import type { Log } from '../shared/process/log.ts';
 import type { Redis } from '../shared/redis/connections.ts';
 import { controlStreamKey } from '../shared/redis/keys.ts';

@@ -1,12 +1,12 @@
-import { type AskBackend, createAskBackend } from '../shared/backends/ask-backend.ts';
-import { type BackendAgents, createBackendAgents } from '../shared/backends/backend-agents.ts';
-import { type BackendKeys, followBackendKeys } from '../shared/backends/backend-keys.ts';
-import { greetStore, openStore } from '../shared/open-store.ts';
+import { type AskBackend, createAskBackend } from '../shared/fleet/ask-backend.ts';
+import { type BackendAgents, createBackendAgents } from '../shared/fleet/backend-agents.ts';
+import { type BackendKeys, followBackendKeys } from '../shared/fleet/backend-keys.ts';
 import type { PlanFile } from '../shared/plan-file/plan-file.ts';
 import type { WorkerConfig } from '../shared/process/config.ts';
 import type { Log } from '../shared/process/log.ts';
+import { greetStore, openStore } from '../shared/process/open-store.ts';
 import { connectForRequests, connectForWork, type Redis } from '../shared/redis/connections.ts';
-import type { Store } from '../shared/store/store.ts';
+import type { Store } from '../shared/store/records/store.ts';
 import { type BackendChecks, createBackendChecks } from './backends/ask-backends.ts';
 
 /** `oneConnection`: replies use the same connection to Redis as everything else, so commands arrive in the order in which they are sent. */

@@ -1,15 +1,22 @@
 import type { Registry } from 'prom-client';
 import { followFleet } from '../shared/fleet/follow-fleet.ts';
-import { createNoteProcess, type FleetProcess } from '../shared/fleet/note-process.ts';
-import type { WorkerLoad } from '../shared/fleet/process-load.ts';
-import { createPlanFileInForce, type PlanFileInForce } from '../shared/plan-file/live/plan-file-in-force.ts';
-import { observePlanFile, type PlanFileStatus } from '../shared/plan-file/live/plan-file-status.ts';
-import { type PlanFileWatch, watchPlanFile } from '../shared/plan-file/live/watch-plan-file.ts';
-import type { ParsedPlanFile, PlanFile } from '../shared/plan-file/plan-file.ts';
-import type { PlanFileSource } from '../shared/plan-file/plan-file-source.ts';
-import { poolsOf } from '../shared/plan-file/pools-of.ts';
-import { queueMsMax } from '../shared/plan-file/queue-times.ts';
+import { createNoteProcess, type FleetProcess, type WorkerLoad } from '../shared/fleet/note-process.ts';
+import {
+  type ParsedPlanFile,
+  type PlanFile,
+  type PlanFileSource,
+  poolsOf,
+  queueMsMax,
+} from '../shared/plan-file/plan-file.ts';
 import type { Log } from '../shared/process/log.ts';
+import {
+  createPlanFileInForce,
+  observePlanFile,
+  type PlanFileInForce,
+  type PlanFileStatus,
+  type PlanFileWatch,
+  watchPlanFile,
+} from '../shared/process/watch-plan-file.ts';
 import type { Redis } from '../shared/redis/connections.ts';
 
 interface OpenedPlanFile {

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import type { Caller } from '../../shared/caller.ts';
 import type { Endpoint } from '../../shared/endpoints/definition/endpoint.ts';
 import type { ApiError, ErrorCode } from '../../shared/errors.ts';
 import type { LimitCounters } from '../../shared/limits/admission.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
+import type { Caller } from '../../shared/store/records/account.ts';
 import type { AppParts } from '../app-parts.ts';
 import type { AppContext } from '../request-state.ts';
 import type { LimitType } from './refusals.ts';

@@ -1,7 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { ulid } from 'ulid';
-import type { NewKey } from '../../shared/store/accounts/key.ts';
+import type { NewKey } from '../../shared/store/records/key.ts';
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const randomLength = 32;

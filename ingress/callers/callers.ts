@@ -1,10 +1,9 @@
 import { LRUCache } from 'lru-cache';
-import { accountStatusOf, type Caller, callerOf } from '../../shared/caller.ts';
+import { within } from '../../shared/concurrency/shutdown.ts';
+import { createSingleFlight } from '../../shared/concurrency/single-flight.ts';
 import { ApiError, temporarilyUnavailable } from '../../shared/errors.ts';
-import { within } from '../../shared/process/shutdown.ts';
-import { createSingleFlight } from '../../shared/single-flight.ts';
-import type { GuestSecrets } from '../../shared/store/accounts/account.ts';
-import type { AccountStore } from '../../shared/store/accounts/account-store.ts';
+import { accountStatusOf, type Caller, callerOf, type GuestSecrets } from '../../shared/store/records/account.ts';
+import type { AccountStore } from '../../shared/store/records/account-store.ts';
 import { type Credential, invalidKey } from './authorization.ts';
 import type { SharedCallers } from './shared-callers.ts';
 

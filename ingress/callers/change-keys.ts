@@ -1,7 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { newAccount } from '../../shared/account-changes/change-settings.ts';
 import { ApiError, rateLimitExceeded } from '../../shared/errors.ts';
-import { type Account, type Change, type GuestSecrets, monthOf } from '../../shared/store/accounts/account.ts';
+import type { Decision } from '../../shared/store/documents.ts';
+import { type Account, type Change, type GuestSecrets, monthOf } from '../../shared/store/records/account.ts';
 import {
   defaultKeyOf,
   isDefaultKey,
@@ -9,8 +10,7 @@ import {
   type KeyFields,
   type KeyLimits,
   type NewKey,
-} from '../../shared/store/accounts/key.ts';
-import type { Decision } from '../../shared/store/documents/documents.ts';
+} from '../../shared/store/records/key.ts';
 import { ended, findKey, hasEnded, isOver, isValid, leaving, withKeys } from './key-list.ts';
 
 /** Each takes memory in every caller's account, and a read of an account reads all of them. */

@@ -1,6 +1,5 @@
-import type { Caller } from '../../shared/caller.ts';
 import { ApiError, temporarilyUnavailable } from '../../shared/errors.ts';
-import type { Claim } from '../../shared/idempotency/claim.ts';
+import type { Claim } from '../../shared/jobs/idempotency.ts';
 import type {
   Admission,
   AdmitAnswer,
@@ -12,7 +11,8 @@ import type {
 import type { Admit, Charge, Look } from '../../shared/limits/admit.ts';
 import type { AskLimits } from '../../shared/limits/ask-limits.ts';
 import type { Release } from '../../shared/limits/release.ts';
-import { validUntil } from '../../shared/store/accounts/key.ts';
+import type { Caller } from '../../shared/store/records/account.ts';
+import { validUntil } from '../../shared/store/records/key.ts';
 import { isAllowedAddress } from './allowed-addresses.ts';
 import { type Credential, invalidKey } from './authorization.ts';
 import type { KeyUse } from './key-use.ts';

@@ -1,8 +1,8 @@
 import { LRUCache } from 'lru-cache';
+import { within } from '../../shared/concurrency/shutdown.ts';
 import { toApiError } from '../../shared/errors.ts';
 import type { Log } from '../../shared/process/log.ts';
-import { within } from '../../shared/process/shutdown.ts';
-import type { NameStore } from '../../shared/store/accounts/account-store.ts';
+import type { NameStore } from '../../shared/store/records/account-store.ts';
 
 const accountsMax = 10_000;
 const keptMs = 600_000;

@@ -1,6 +1,6 @@
 import { changed } from '../../shared/account-changes/change-settings.ts';
-import type { Account, Change } from '../../shared/store/accounts/account.ts';
-import { isDefaultKey, isLive, type Key, validUntil } from '../../shared/store/accounts/key.ts';
+import type { Account, Change } from '../../shared/store/records/account.ts';
+import { isDefaultKey, isLive, type Key, validUntil } from '../../shared/store/records/key.ts';
 
 const expiredKept = 100;
 const endedKept = 100;

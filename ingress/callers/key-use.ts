@@ -1,8 +1,8 @@
-import type { Caller } from '../../shared/caller.ts';
+import { within } from '../../shared/concurrency/shutdown.ts';
 import { toApiError } from '../../shared/errors.ts';
 import type { Log } from '../../shared/process/log.ts';
-import { within } from '../../shared/process/shutdown.ts';
-import type { AccountStore, KeyUse as NotedUse } from '../../shared/store/accounts/account-store.ts';
+import type { Caller } from '../../shared/store/records/account.ts';
+import type { AccountStore, KeyUse as NotedUse } from '../../shared/store/records/account-store.ts';
 
 const minuteMs = 60_000;
 /** Uses of more keys than this within a minute are not recorded, to bound memory. */

@@ -1,7 +1,7 @@
-import { type Caller, callerSchema } from '../../shared/caller.ts';
 import type { Log } from '../../shared/process/log.ts';
 import { ifAvailable, type Redis, redisUnavailable } from '../../shared/redis/connections.ts';
 import { callerKey } from '../../shared/redis/keys.ts';
+import { type Caller, callerSchema } from '../../shared/store/records/account.ts';
 
 const lifeMs = 3_600_000;
 

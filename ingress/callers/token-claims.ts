@@ -1,4 +1,4 @@
-import { isObject } from '../../shared/is-object.ts';
+import { isObject } from '../../shared/json/json-values.ts';
 
 /** A value that a claim of a token must have. */
 export type ClaimRule = { claim: string; value: string };

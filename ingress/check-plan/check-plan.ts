@@ -1,7 +1,11 @@
 import { readFile } from 'node:fs/promises';
-import { type ParsedPlanFile, parsePlanFile, placedIn } from '../../shared/plan-file/plan-file.ts';
-import { unreadable } from '../../shared/plan-file/plan-file-source.ts';
-import { planWarnings } from '../../shared/plan-file/plan-warnings.ts';
+import {
+  type ParsedPlanFile,
+  parsePlanFile,
+  placedIn,
+  planWarnings,
+  unreadable,
+} from '../../shared/plan-file/plan-file.ts';
 import { presentPlanFile } from '../plan-file/present-plan-file.ts';
 import { planFilePath, shownPlanFile } from '../plan-file/show-plan-file.ts';
 import type { CheckPlanArguments } from './check-plan-arguments.ts';

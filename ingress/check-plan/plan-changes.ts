@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { isObject } from '../../shared/is-object.ts';
+import { isObject } from '../../shared/json/json-values.ts';
 import type { ShownPlanFile } from '../plan-file/present-plan-file.ts';
 
 /**

@@ -1,10 +1,9 @@
-import { type AskBackend, askMs, createAskBackend, testHealth } from '../../shared/backends/ask-backend.ts';
-import { createBackendAgents } from '../../shared/backends/backend-agents.ts';
-import { askFacts, type BackendFacts, modelNamesAt } from '../../shared/backends/backend-facts.ts';
-import { followBackendKeys } from '../../shared/backends/backend-keys.ts';
+import { type AskBackend, askMs, createAskBackend, testHealth } from '../../shared/fleet/ask-backend.ts';
+import { createBackendAgents } from '../../shared/fleet/backend-agents.ts';
+import { askFacts, type BackendFacts, modelNamesAt } from '../../shared/fleet/backend-facts.ts';
+import { followBackendKeys } from '../../shared/fleet/backend-keys.ts';
 import { fileIssuesOf } from '../../shared/plan-file/backend-files.ts';
-import type { Backend, PlanFile } from '../../shared/plan-file/plan-file.ts';
-import { missingVariables } from '../../shared/plan-file/plan-warnings.ts';
+import { type Backend, missingVariables, type PlanFile } from '../../shared/plan-file/plan-file.ts';
 
 /** What one backend has answered, in words. */
 type ProbeReport = { text: string; isWell: boolean };

@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import { bytesBesideFile, filesOfBatchMax } from '../../shared/batches/batch-room.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
-import { type BatchStore, readAccountBytes, tidyRoom } from '../../shared/store/batches/batch-store.ts';
+import { type BatchStore, readAccountBytes, tidyRoom } from '../../shared/store/records/batch-store.ts';
 
 export type AccountLimits = Pick<PlanFile['batch'], 'accountBytesMax' | 'accountFilesMax'>;
 

@@ -3,8 +3,8 @@ import { createLineSplitter, type FileLine } from '../../shared/batches/split-li
 import { endpoints } from '../../shared/endpoints/routes.ts';
 import { estimateTokens } from '../../shared/endpoints/tokens/estimate-tokens.ts';
 import { validationError } from '../../shared/errors.ts';
-import { isObject } from '../../shared/is-object.ts';
 import { exceededJsonBound } from '../../shared/json/json-bounds.ts';
+import { isObject } from '../../shared/json/json-values.ts';
 
 /** `tokens` is an estimate for all prompts. */
 export type LineCount = { lines: number; tokens: number };

@@ -1,7 +1,7 @@
 import type { StoredFile } from '../../shared/batches/batch.ts';
-import type { Caller } from '../../shared/caller.ts';
 import { ApiError } from '../../shared/errors.ts';
-import { filesOf } from '../../shared/store/accounts/key.ts';
+import type { Caller } from '../../shared/store/records/account.ts';
+import { filesOf } from '../../shared/store/records/key.ts';
 
 /**
  * The files and batches that a caller may use: those of its account that one of these keys has made. Without keys, all of the account

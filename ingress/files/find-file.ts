@@ -1,7 +1,7 @@
 import type { StoredFile } from '../../shared/batches/batch.ts';
 import { ApiError } from '../../shared/errors.ts';
-import { isFileId } from '../../shared/store/files/file-store.ts';
-import type { Store } from '../../shared/store/store.ts';
+import { isFileId } from '../../shared/store/file-store.ts';
+import type { Store } from '../../shared/store/records/store.ts';
 import { type FileAccess, mayRead } from './file-access.ts';
 
 type Search = { id: string; access: FileAccess };

@@ -1,5 +1,4 @@
-import { validationError } from '../../shared/errors.ts';
-import type { ValidationIssue } from '../../shared/validation-issues.ts';
+import { type ValidationIssue, validationError } from '../../shared/errors.ts';
 import { shownFieldName } from '../listener/shown-text.ts';
 
 /** `keptSeconds`: how long the file is kept, if its owner says so. */

@@ -1,7 +1,7 @@
 import type { Batch } from '../../shared/batches/batch.ts';
 import { enterRoom, leaveRoom, newRoomEntry, type RoomRefusal } from '../../shared/batches/batch-room.ts';
 import { type ApiError, rateLimitExceeded, temporarilyUnavailable } from '../../shared/errors.ts';
-import { type BatchStore, readAccountBytes } from '../../shared/store/batches/batch-store.ts';
+import { type BatchStore, readAccountBytes } from '../../shared/store/records/batch-store.ts';
 import { type AccountLimits, createTidy, tooManyBytes, tooManyFiles } from './account-room.ts';
 
 /** For one account. A worker holds each unfinished batch in memory and checks it every few seconds, however small it is. */

@@ -1,9 +1,9 @@
 import type { StoredFile } from '../../shared/batches/batch.ts';
+import type { Rest } from '../../shared/concurrency/in-turn.ts';
+import { within } from '../../shared/concurrency/shutdown.ts';
 import { temporarilyUnavailable } from '../../shared/errors.ts';
 import type { Log } from '../../shared/process/log.ts';
-import type { Rest } from '../../shared/process/rests.ts';
-import { within } from '../../shared/process/shutdown.ts';
-import type { Store } from '../../shared/store/store.ts';
+import type { Store } from '../../shared/store/records/store.ts';
 import { claimOf } from './account-room.ts';
 import { type CountLines, createCountLines, type LineCount } from './count-lines.ts';
 

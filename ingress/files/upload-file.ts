@@ -1,12 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ulid } from 'ulid';
 import type { StoredFile } from '../../shared/batches/batch.ts';
-import type { Caller } from '../../shared/caller.ts';
+import { createRests } from '../../shared/concurrency/in-turn.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../shared/process/log.ts';
-import { createRests } from '../../shared/process/rests.ts';
-import type { Store } from '../../shared/store/store.ts';
+import type { Caller } from '../../shared/store/records/account.ts';
+import type { Store } from '../../shared/store/records/store.ts';
 import { claimOf, createTidy, requireRoom } from '../files/account-room.ts';
 import { daySeconds } from '../files/form-fields.ts';
 import { readForm } from '../files/read-form.ts';

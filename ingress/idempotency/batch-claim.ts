@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { Batch } from '../../shared/batches/batch.ts';
-import type { ClaimOwner } from '../../shared/idempotency/derived-key.ts';
+import type { ClaimOwner } from '../../shared/jobs/idempotency.ts';
 
 /** Returns the claim of the batch that this account creates with this idempotency key. It has only a hash of the key. */
 export function batchClaim({ account, idempotencyKey }: ClaimOwner): string {

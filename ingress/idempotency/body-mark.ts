@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import { type ClaimOwner, derivedKey } from '../../shared/idempotency/derived-key.ts';
+import { type ClaimOwner, derivedKey } from '../../shared/jobs/idempotency.ts';
 
 /**
  * Returns the marks of a body, one under each pepper in use (base64url). Equal bodies have equal marks; who reads Redis alone cannot tell

@@ -5,11 +5,11 @@ import {
   quotaExceeded,
   rateLimitExceeded,
 } from '../../shared/errors.ts';
-import { keptBytesMax } from '../../shared/idempotency/claim.ts';
+import { keptBytesMax } from '../../shared/jobs/idempotency.ts';
 import type { Limit, LimitCounters } from '../../shared/limits/admission.ts';
 import type { Allowance } from '../../shared/limits/admit.ts';
 import { overageMaxOf, quotaOf } from '../../shared/limits/quota.ts';
-import type { KeyLimits } from '../../shared/store/accounts/key.ts';
+import type { KeyLimits } from '../../shared/store/records/key.ts';
 
 type LimitRefusal = {
   limit: Limit;

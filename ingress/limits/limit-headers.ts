@@ -1,7 +1,7 @@
 import type { LimitCounters } from '../../shared/limits/admission.ts';
 import type { Allowance } from '../../shared/limits/admit.ts';
 import { quotaOf } from '../../shared/limits/quota.ts';
-import type { KeyLimits } from '../../shared/store/accounts/key.ts';
+import type { KeyLimits } from '../../shared/store/records/key.ts';
 
 const unlimited = 'unlimited';
 

@@ -1,10 +1,10 @@
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { type BurstLimit, rateLimitExceeded } from '../../shared/errors.ts';
+import { storedJson } from '../../shared/json/json-values.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';
-import { storedJson } from '../../shared/stored-values.ts';
 
 const script = loadLua(new URL('./minute-counts.lua', import.meta.url), { keys: 'key', args: 'minuteMs' });
 

@@ -1,10 +1,9 @@
-import type { HeldClaim } from '../../shared/idempotency/claim.ts';
+import type { HeldClaim } from '../../shared/jobs/idempotency.ts';
 import type { UsageReport } from '../../shared/jobs/usage-outbox.ts';
 import type { Settle, Settlement } from '../../shared/limits/settle.ts';
 import type { Log } from '../../shared/process/log.ts';
 import { countSettled } from '../../shared/process/metrics.ts';
-import type { Span } from '../../shared/tracing/span.ts';
-import { traceSettlement } from '../../shared/tracing/trace-settlement.ts';
+import { type Span, traceSettlement } from '../../shared/tracing/span.ts';
 import type { IngressMetrics } from '../metrics.ts';
 
 /**

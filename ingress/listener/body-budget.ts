@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from '../../shared/bytes/clock.ts';
+import { type Clock, systemClock } from '../../shared/bytes/answer-budget.ts';
 import { createHeldBytes, type HeldSource, type Source } from '../../shared/bytes/held-bytes.ts';
 import { createPausedSources } from '../../shared/bytes/paused-sources.ts';
 import { ApiError } from '../../shared/errors.ts';

@@ -1,8 +1,7 @@
 import { z } from 'zod';
-import { ApiError, validationError } from '../../shared/errors.ts';
-import { isObject } from '../../shared/is-object.ts';
+import { ApiError, validationError, validationIssuesOf } from '../../shared/errors.ts';
 import { exceededJsonBound } from '../../shared/json/json-bounds.ts';
-import { validationIssuesOf } from '../../shared/validation-issues.ts';
+import { isObject } from '../../shared/json/json-values.ts';
 import { shownFieldName } from './shown-text.ts';
 
 /** A JSON object from a client: its value and its original text. */

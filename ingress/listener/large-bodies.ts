@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { type Clock, systemClock } from '../../shared/bytes/clock.ts';
+import { type Clock, systemClock } from '../../shared/bytes/answer-budget.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { overloadError } from './body-errors.ts';
 

@@ -9,7 +9,7 @@ import {
 } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { untilListening } from '../../shared/start-error.ts';
+import { untilListening } from '../../shared/process/start-error.ts';
 import { type ConnectionBounds, limitConnections } from './limit-connections.ts';
 import { limitPipelining } from './limit-pipelining.ts';
 

@@ -1,4 +1,4 @@
-import { shorten } from '../../shared/shorten.ts';
+import { shorten } from '../../shared/json/json-values.ts';
 
 const textMax = 120;
 const partMax = 40;

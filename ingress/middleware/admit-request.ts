@@ -1,13 +1,12 @@
-import type { Caller } from '../../shared/caller.ts';
-import type { Call } from '../../shared/endpoints/read-call.ts';
+import type { Call } from '../../shared/endpoints/definition/read-call.ts';
 import { refuseLargerThanLimit } from '../../shared/endpoints/tokens/request-cost.ts';
 import { planLimit } from '../../shared/errors.ts';
-import { type Claim, claimBytes, type HeldClaim } from '../../shared/idempotency/claim.ts';
+import { type Claim, claimBytes, type HeldClaim } from '../../shared/jobs/idempotency.ts';
 import { lostReport } from '../../shared/jobs/usage-outbox.ts';
 import { allowanceOf } from '../../shared/limits/quota.ts';
-import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
-import { queueMsOf } from '../../shared/plan-file/queue-times.ts';
-import { refuseOutsideKey } from '../../shared/store/accounts/key.ts';
+import { type PlanFile, queueMsOf } from '../../shared/plan-file/plan-file.ts';
+import type { Caller } from '../../shared/store/records/account.ts';
+import { refuseOutsideKey } from '../../shared/store/records/key.ts';
 import { type Span, traced } from '../../shared/tracing/span.ts';
 import type { CheckCaller, DecideCharge } from '../callers/check-caller.ts';
 import { repeatRefused } from '../idempotency/repeat-refused.ts';

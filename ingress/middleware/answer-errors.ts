@@ -1,9 +1,9 @@
 import { type ServerResponse, STATUS_CODES } from 'node:http';
 import { type Duplex, Readable } from 'node:stream';
 import { finished } from 'node:stream/promises';
+import { within } from '../../shared/concurrency/shutdown.ts';
 import { ApiError, errorBody, errorHeaders, errorLink, errorStatus, toApiError } from '../../shared/errors.ts';
 import type { Log } from '../../shared/process/log.ts';
-import { within } from '../../shared/process/shutdown.ts';
 import type { ParserError } from '../listener/listener.ts';
 import type { AppContext, Stage } from '../request-state.ts';
 import { nextRequestId } from './assign-request-id.ts';

@@ -1,8 +1,8 @@
+import { createRests } from '../../shared/concurrency/in-turn.ts';
 import type { Endpoint, EndpointHeaders } from '../../shared/endpoints/definition/endpoint.ts';
+import { readCall as readBody } from '../../shared/endpoints/definition/read-call.ts';
 import { listedFieldsOf } from '../../shared/endpoints/fields/listed-fields.ts';
-import { readCall as readBody } from '../../shared/endpoints/read-call.ts';
 import { countRefusedFields } from '../../shared/process/metrics.ts';
-import { createRests } from '../../shared/process/rests.ts';
 import { passedHeaders } from '../listener/headers.ts';
 import { largeBytesMin } from '../listener/large-bodies.ts';
 import type { IngressMetrics } from '../metrics.ts';

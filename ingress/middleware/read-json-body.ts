@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
-import { type Caller, holderOf } from '../../shared/caller.ts';
+import { createRests } from '../../shared/concurrency/in-turn.ts';
 import { ApiError, errorStatus } from '../../shared/errors.ts';
-import { createRests } from '../../shared/process/rests.ts';
+import { type Caller, holderOf } from '../../shared/store/records/account.ts';
 import type { BodyBudget, BodyShare } from '../listener/body-budget.ts';
 import {
   bodyEndedEarly,

@@ -1,5 +1,5 @@
-import { holderOf } from '../../shared/caller.ts';
 import { temporarilyUnavailable, toApiError } from '../../shared/errors.ts';
+import { holderOf } from '../../shared/store/records/account.ts';
 import { overloadError } from '../listener/body-errors.ts';
 import type { IngressMetrics } from '../metrics.ts';
 import type { QueueBounds, QueuePlace } from '../queue/queue-bounds.ts';

@@ -1,5 +1,5 @@
 import type Router from '@koa/router';
-import { isOneLetterOff } from '../../shared/endpoints/fields/unknown-fields.ts';
+import { isOneLetterOff } from '../../shared/endpoints/fields/field-names.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { shownText } from '../listener/shown-text.ts';
 import type { AppContext, RequestState, Stage } from '../request-state.ts';

@@ -1,6 +1,5 @@
-import { holderOf } from '../../shared/caller.ts';
-import { createBusyLoop } from '../../shared/turns/busy-loop.ts';
-import { createTurns, type Turns, turnsBusyFrom } from '../../shared/turns/in-turn.ts';
+import { createBusyLoop, createTurns, type Turns, turnsBusyFrom } from '../../shared/concurrency/in-turn.ts';
+import { holderOf } from '../../shared/store/records/account.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 
 /**

@@ -2,10 +2,10 @@ import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
+import { within } from '../../shared/concurrency/shutdown.ts';
 import type { Log } from '../../shared/process/log.ts';
-import { within } from '../../shared/process/shutdown.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
-import { assetSetKey } from '../../shared/redis/coordination-keys.ts';
+import { assetSetKey } from '../../shared/redis/keys.ts';
 import { assetType, releaseOf } from './asset-set.ts';
 import type { StaticContent } from './static-content.ts';
 

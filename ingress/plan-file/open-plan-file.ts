@@ -1,13 +1,17 @@
 import type { Registry } from 'prom-client';
 import { ulid } from 'ulid';
 import { type Fleet, followFleet } from '../../shared/fleet/follow-fleet.ts';
-import { createNoteProcess } from '../../shared/fleet/note-process.ts';
-import type { IngressLoad, ProcessLoad } from '../../shared/fleet/process-load.ts';
-import { createPlanFileInForce, type PlanFileInForce } from '../../shared/plan-file/live/plan-file-in-force.ts';
-import { observePlanFile, type PlanFileStatus } from '../../shared/plan-file/live/plan-file-status.ts';
-import { type PlanFileWatch, watchPlanFile } from '../../shared/plan-file/live/watch-plan-file.ts';
-import type { PlanFileSource } from '../../shared/plan-file/plan-file-source.ts';
+import { createNoteProcess, type IngressLoad, type ProcessLoad } from '../../shared/fleet/note-process.ts';
+import type { PlanFileSource } from '../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../shared/process/log.ts';
+import {
+  createPlanFileInForce,
+  observePlanFile,
+  type PlanFileInForce,
+  type PlanFileStatus,
+  type PlanFileWatch,
+  watchPlanFile,
+} from '../../shared/process/watch-plan-file.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { createPlanFileSwitch } from './switch-plan-file.ts';
 

@@ -1,5 +1,4 @@
-import { namedSections } from '../../shared/plan-file/camel-case.ts';
-import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
+import { namedSections, type PlanFile } from '../../shared/plan-file/plan-file.ts';
 
 /** A plan file with the names of the file and all defaults. Passwords in addresses of backends are replaced by asterisks. */
 export type ShownPlanFile = Readonly<Record<string, unknown>>;

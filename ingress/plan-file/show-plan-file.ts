@@ -1,6 +1,6 @@
 import type Koa from 'koa';
 import { z } from 'zod';
-import type { PlanFileInForce } from '../../shared/plan-file/live/plan-file-in-force.ts';
+import type { PlanFileInForce } from '../../shared/process/watch-plan-file.ts';
 import { presentPlanFile } from './present-plan-file.ts';
 
 /** The path on the operations listener. */

@@ -1,8 +1,7 @@
 import type { FleetProcess } from '../../shared/fleet/note-process.ts';
-import type { PlanFileInForce } from '../../shared/plan-file/live/plan-file-in-force.ts';
-import type { ParsedPlanFile, PlanFile } from '../../shared/plan-file/plan-file.ts';
-import { poolsOf } from '../../shared/plan-file/pools-of.ts';
+import { type ParsedPlanFile, type PlanFile, poolsOf } from '../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../shared/process/log.ts';
+import type { PlanFileInForce } from '../../shared/process/watch-plan-file.ts';
 
 /**
  * An ingress switches once each pool of the new plan file has a worker that works with it, so that every request that it admits by the new

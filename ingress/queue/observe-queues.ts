@@ -1,6 +1,6 @@
-import type { ListWorkers } from '../../shared/jobs/list-workers.ts';
-import { lanes } from '../../shared/lane.ts';
+import type { ListWorkers } from '../../shared/fleet/follow-fleet.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
+import { lanes } from '../../shared/redis/keys.ts';
 import type { QueueDepths } from './queue-depths.ts';
 
 const depthsAgeMsMax = 500;

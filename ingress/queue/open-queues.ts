@@ -1,7 +1,7 @@
-import { createListWorkers, type ListWorkers } from '../../shared/jobs/list-workers.ts';
-import type { PlanFileInForce } from '../../shared/plan-file/live/plan-file-in-force.ts';
+import { createListWorkers, type ListWorkers } from '../../shared/fleet/follow-fleet.ts';
 import type { IngressConfig } from '../../shared/process/config.ts';
 import type { Log } from '../../shared/process/log.ts';
+import type { PlanFileInForce } from '../../shared/process/watch-plan-file.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { countJobs } from './count-jobs.ts';
 import type { QueueDashboard } from './dashboard/queue-dashboard.ts';

@@ -1,9 +1,7 @@
 import { modelQueue } from '../../shared/jobs/queues.ts';
-import { type Lane, lanes } from '../../shared/lane.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
-import { ifAvailable, type Redis } from '../../shared/redis/connections.ts';
-import { countingKey, queueDepthsKey } from '../../shared/redis/coordination-keys.ts';
-import { redisNow } from '../../shared/redis/redis-now.ts';
+import { ifAvailable, type Redis, redisNow } from '../../shared/redis/connections.ts';
+import { countingKey, type Lane, lanes, queueDepthsKey } from '../../shared/redis/keys.ts';
 import { isLaterTurn, latestOf } from './job-priority.ts';
 import { createReadHeads } from './read-heads.ts';
 

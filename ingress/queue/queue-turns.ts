@@ -1,4 +1,4 @@
-import { oncePerObject } from '../../shared/once-per-object.ts';
+import { oncePerObject } from '../../shared/concurrency/single-flight.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import { usualPriority } from '../../shared/plan-file/plan-file-schema.ts';
 import {

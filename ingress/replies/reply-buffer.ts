@@ -2,7 +2,7 @@ import type { HeldAnswer } from '../../shared/bytes/answer-budget.ts';
 import type { Source } from '../../shared/bytes/held-bytes.ts';
 import type { ApiError } from '../../shared/errors.ts';
 import type { TokenUsage } from '../../shared/jobs/replies.ts';
-import { ownText } from '../../shared/own-text.ts';
+import { ownText } from '../../shared/json/json-values.ts';
 
 /**
  * `chunk` is text for the client, unchanged. `piece` is a part of a large body that has `length` bytes. `end` is last, with the body of an

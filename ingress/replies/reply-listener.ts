@@ -1,5 +1,5 @@
 import { replyLost } from '../../shared/errors.ts';
-import { decodeEntry } from '../../shared/jobs/reply-frames.ts';
+import { decodeEntry } from '../../shared/jobs/replies.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { replyStreamKey } from '../../shared/redis/keys.ts';

@@ -1,4 +1,4 @@
-import { piecesAheadMax } from '../../shared/jobs/taken-pieces.ts';
+import { piecesAheadMax } from '../../shared/jobs/control-messages.ts';
 
 /** Each report costs a command. */
 const reportBytes = piecesAheadMax / 2;

@@ -1,11 +1,10 @@
 import type { AnswerBudget, HeldAnswer } from '../../shared/bytes/answer-budget.ts';
-import { holderOf } from '../../shared/caller.ts';
 import { type ApiError, deadlineExceeded, replyLost, waitedTooLong } from '../../shared/errors.ts';
-import { mayKeepAnswer } from '../../shared/idempotency/claim.ts';
-import { unpackError } from '../../shared/jobs/carried-error.ts';
-import type { Reply } from '../../shared/jobs/replies.ts';
-import type { TakenPieces } from '../../shared/jobs/taken-pieces.ts';
+import type { TakenPieces } from '../../shared/jobs/control-messages.ts';
+import { mayKeepAnswer } from '../../shared/jobs/idempotency.ts';
+import { type Reply, unpackError } from '../../shared/jobs/replies.ts';
 import type { ReleaseAnswer } from '../../shared/limits/release.ts';
+import { holderOf } from '../../shared/store/records/account.ts';
 import type { DeliveredTokens, HeldLease } from '../limits/settle-interrupted.ts';
 import type { ExpectedRequest } from './expected-reply.ts';
 import { followReply, notStarted, type Progress } from './follow-reply.ts';

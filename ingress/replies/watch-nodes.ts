@@ -1,5 +1,5 @@
+import { within } from '../../shared/concurrency/shutdown.ts';
 import { temporarilyUnavailable } from '../../shared/errors.ts';
-import { within } from '../../shared/process/shutdown.ts';
 import { pingsOfNodes } from '../../shared/redis/check-redis.ts';
 import { nodeOf, type Redis } from '../../shared/redis/connections.ts';
 import { countersKey, queuePrefix } from '../../shared/redis/keys.ts';

@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http';
-import { type Clock, systemClock } from '../../shared/bytes/clock.ts';
-import type { StreamEnding } from '../../shared/endpoints/definition/error-format.ts';
+import { type Clock, systemClock } from '../../shared/bytes/answer-budget.ts';
+import { within } from '../../shared/concurrency/shutdown.ts';
+import type { StreamEnding } from '../../shared/endpoints/definition/answer-format.ts';
 import { toApiError } from '../../shared/errors.ts';
 import type { TokenUsage } from '../../shared/jobs/replies.ts';
-import { within } from '../../shared/process/shutdown.ts';
 import type { AppContext } from '../request-state.ts';
 import { takeOverFraming } from './chunk-framing.ts';
 import type { ExpectedReply } from './expected-reply.ts';

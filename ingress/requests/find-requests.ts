@@ -1,6 +1,6 @@
 import { type Redis, redisUnavailable } from '../../shared/redis/connections.ts';
 import { leaseHoldersKey, parseLeaseHolder, partitionCount } from '../../shared/redis/keys.ts';
-import type { Store } from '../../shared/store/store.ts';
+import type { Store } from '../../shared/store/records/store.ts';
 import type { RecordPlace, UsageRecord } from '../../shared/store/usage/usage-record.ts';
 import {
   createReadLeases,
@@ -11,7 +11,7 @@ import {
   tooManyWait,
 } from './read-running-requests.ts';
 
-/** Longer ids are not in records (shared/endpoints/answers/answer-id.ts). */
+/** Longer ids are not in records (shared/endpoints/answers/with-missing.ts). */
 const idLengthMax = 200;
 /** An id that this service has made for an answer that had none, and that model servers make of the `x-request-id` they get. */
 const madeOfRequestId = /^[a-z]+[-_](req_[0-9A-HJKMNP-TV-Z]{26}(?:-\d{1,6})?)$/;

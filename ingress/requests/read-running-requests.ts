@@ -2,10 +2,11 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { z } from 'zod';
 import { type ApiError, temporarilyUnavailable } from '../../shared/errors.ts';
 import { fieldsOf, parseOutboxEntry } from '../../shared/jobs/usage-outbox.ts';
-import { lanes } from '../../shared/lane.ts';
+import { storedJson } from '../../shared/json/json-values.ts';
 import { type Redis, redisUnavailable } from '../../shared/redis/connections.ts';
 import {
   endedRequestKey,
+  lanes,
   leasesKey,
   outboxKey,
   outboxMarksKey,
@@ -14,7 +15,6 @@ import {
 } from '../../shared/redis/keys.ts';
 import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';
 import type { UsageRecord } from '../../shared/store/usage/usage-record.ts';
-import { storedJson } from '../../shared/stored-values.ts';
 
 const script = loadLua(new URL('./read-running-requests.lua', import.meta.url), {
   keys: '...leasesKeys',

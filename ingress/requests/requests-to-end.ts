@@ -1,7 +1,7 @@
+import { repeatWhile } from '../../shared/concurrency/repeat-while.ts';
 import type { Log } from '../../shared/process/log.ts';
-import { repeatWhile } from '../../shared/process/repeat-while.ts';
 import { type Redis, redisUnavailable } from '../../shared/redis/connections.ts';
-import { requestsToEndKey } from '../../shared/redis/coordination-keys.ts';
+import { requestsToEndKey } from '../../shared/redis/keys.ts';
 
 /** Long enough for an ingress that cannot reach Redis for a while. */
 const keptMs = 60_000;

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { ApiError } from '../../shared/errors.ts';
-import { type Change, isGone, monthOf, type Account as StoredAccount } from '../../shared/store/accounts/account.ts';
-import type { ListedAccount } from '../../shared/store/accounts/account-store.ts';
-import { type AuditRecord, recordsOf } from '../../shared/store/accounts/audit-records.ts';
-import type { Store } from '../../shared/store/store.ts';
+import { type Change, isGone, monthOf, type Account as StoredAccount } from '../../shared/store/records/account.ts';
+import type { ListedAccount } from '../../shared/store/records/account-store.ts';
+import { type AuditRecord, recordsOf } from '../../shared/store/records/audit-records.ts';
+import type { Store } from '../../shared/store/records/store.ts';
 import { limitParameter } from '../api/lists.ts';
 import { count, displayName, nameFieldOf, time } from '../api/response-fields.ts';
 import { named, type Route, route } from '../api/route.ts';

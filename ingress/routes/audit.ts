@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { auditId, type AuditRecord as StoredRecord } from '../../shared/store/accounts/audit-records.ts';
+import { auditId, type AuditRecord as StoredRecord } from '../../shared/store/records/audit-records.ts';
 import { exampleList, limitParameter, listOf, presentList } from '../api/lists.ts';
 import { displayName, time } from '../api/response-fields.ts';
 import { named, type Route, route } from '../api/route.ts';

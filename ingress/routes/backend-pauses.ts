@@ -1,11 +1,11 @@
 import { z } from 'zod';
+import type { RecordedChange } from '../../shared/account-changes/change-account.ts';
 import { changed, newAccount } from '../../shared/account-changes/change-settings.ts';
-import type { RecordedChange } from '../../shared/account-changes/recorded-change.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { BackendPause } from '../../shared/fleet/backend-pauses.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import { redisUnavailable } from '../../shared/redis/connections.ts';
-import type { Account, Change } from '../../shared/store/accounts/account.ts';
+import type { Account, Change } from '../../shared/store/records/account.ts';
 import { named, type Route, type RouteRequest, route } from '../api/route.ts';
 import { operatorPause, presentPause } from './fleet.ts';
 import { type ActionOrigin, byOperator, reason, reasonOnly } from './operator-action.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { defaultKeyOf } from '../../shared/store/accounts/key.ts';
+import { defaultKeyOf } from '../../shared/store/records/key.ts';
 import { time } from '../api/response-fields.ts';
 import { named, type Route, route } from '../api/route.ts';
 import { displayPart, isMaskedKey, isWellFormedKey, maskKey, newKey } from '../callers/api-key.ts';

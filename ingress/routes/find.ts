@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { isFileId } from '../../shared/store/files/file-store.ts';
-import type { Store } from '../../shared/store/store.ts';
+import { isFileId } from '../../shared/store/file-store.ts';
+import type { Store } from '../../shared/store/records/store.ts';
 import { nameFieldOf } from '../api/response-fields.ts';
 import { named, type Route, route } from '../api/route.ts';
 import type { RequestLookUp } from '../requests/find-requests.ts';

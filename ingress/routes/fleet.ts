@@ -1,10 +1,9 @@
 import { z } from 'zod';
 import type { BackendPause } from '../../shared/fleet/backend-pauses.ts';
-import type { FleetProcess } from '../../shared/fleet/note-process.ts';
-import type { IngressLoad, ProcessLoad, WorkerLoad } from '../../shared/fleet/process-load.ts';
+import type { FleetProcess, IngressLoad, ProcessLoad, WorkerLoad } from '../../shared/fleet/note-process.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import { redisUnavailable } from '../../shared/redis/connections.ts';
-import type { Store } from '../../shared/store/store.ts';
+import type { Store } from '../../shared/store/records/store.ts';
 import { named, type Route, route } from '../api/route.ts';
 
 const count = z.int().nonnegative();

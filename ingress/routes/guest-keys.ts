@@ -1,11 +1,10 @@
 import { ulid } from 'ulid';
 import { z } from 'zod';
-import { accountStatusOf } from '../../shared/caller.ts';
 import { guestPlan } from '../../shared/plan-file/plan-file-schema.ts';
-import { type Account, lastSeen } from '../../shared/store/accounts/account.ts';
-import { defaultKeyOf, lastUseOf } from '../../shared/store/accounts/key.ts';
-import type { Decide } from '../../shared/store/documents/documents.ts';
-import type { Store } from '../../shared/store/store.ts';
+import type { Decide } from '../../shared/store/documents.ts';
+import { type Account, accountStatusOf, lastSeen } from '../../shared/store/records/account.ts';
+import { defaultKeyOf, lastUseOf } from '../../shared/store/records/key.ts';
+import type { Store } from '../../shared/store/records/store.ts';
 import { count } from '../api/response-fields.ts';
 import { named, type Route, route } from '../api/route.ts';
 import type { AuthenticationParts } from '../app-parts.ts';

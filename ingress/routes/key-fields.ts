@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { endpoints } from '../../shared/endpoints/routes.ts';
 import { validationError } from '../../shared/errors.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
-import { type KeyFields, keyFilesSchema } from '../../shared/store/accounts/key.ts';
+import { type KeyFields, keyFilesSchema } from '../../shared/store/records/key.ts';
 import { named } from '../api/route.ts';
 import { isAddressRange } from '../callers/allowed-addresses.ts';
 import { shownText } from '../listener/shown-text.ts';

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { nextBatch } from '../../shared/batches/batch-states.ts';
 import { ApiError, toApiError } from '../../shared/errors.ts';
-import { type Account, monthOf } from '../../shared/store/accounts/account.ts';
-import type { Key, KeyFields } from '../../shared/store/accounts/key.ts';
-import type { Store } from '../../shared/store/store.ts';
+import { type Account, monthOf } from '../../shared/store/records/account.ts';
+import type { Key, KeyFields } from '../../shared/store/records/key.ts';
+import type { Store } from '../../shared/store/records/store.ts';
 import type { KeyUsage } from '../../shared/store/usage/usage-store.ts';
 import { exampleList, presentList } from '../api/lists.ts';
 import { type CheckedCaller, type Route, route } from '../api/route.ts';

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import type { Caller } from '../../shared/caller.ts';
 import { validationError } from '../../shared/errors.ts';
 import type { PlanFile, Model as PlannedModel } from '../../shared/plan-file/plan-file.ts';
-import { mayUseModel } from '../../shared/store/accounts/key.ts';
+import type { Caller } from '../../shared/store/records/account.ts';
+import { mayUseModel } from '../../shared/store/records/key.ts';
 import { limitParameter, parseQuery } from '../api/lists.ts';
 import { count } from '../api/response-fields.ts';
 import { named, type Route, route } from '../api/route.ts';

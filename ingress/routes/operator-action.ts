@@ -1,9 +1,9 @@
 import { z } from 'zod';
+import type { RecordedChange } from '../../shared/account-changes/change-account.ts';
 import { changed, newAccount } from '../../shared/account-changes/change-settings.ts';
-import type { RecordedChange } from '../../shared/account-changes/recorded-change.ts';
-import type { Account, Change, Origin } from '../../shared/store/accounts/account.ts';
-import type { Decision } from '../../shared/store/documents/documents.ts';
-import type { Store } from '../../shared/store/store.ts';
+import type { Decision } from '../../shared/store/documents.ts';
+import type { Account, Change, Origin } from '../../shared/store/records/account.ts';
+import type { Store } from '../../shared/store/records/store.ts';
 import { named, type RouteRequest } from '../api/route.ts';
 
 /** What an operator does to an account beside its settings. */

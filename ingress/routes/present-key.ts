@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Account } from '../../shared/store/accounts/account.ts';
+import type { Account } from '../../shared/store/records/account.ts';
 import {
   filesOf,
   isDefaultKey,
@@ -7,7 +7,7 @@ import {
   keyFilesSchema,
   type Key as StoredKey,
   validUntil,
-} from '../../shared/store/accounts/key.ts';
+} from '../../shared/store/records/key.ts';
 import { usageMonthSchema } from '../../shared/store/usage/usage-record.ts';
 import type { KeyUsage } from '../../shared/store/usage/usage-store.ts';
 import { listOf } from '../api/lists.ts';

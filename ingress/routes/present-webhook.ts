@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type Delivery, deliveryStates, type WebhookEndpoint } from '../../shared/store/webhooks/webhook.ts';
+import { type Delivery, deliveryStates, type WebhookEndpoint } from '../../shared/store/records/webhooks.ts';
 import { listOf } from '../api/lists.ts';
 import { secondsOf } from '../api/response-fields.ts';
 import { named } from '../api/route.ts';

@@ -1,11 +1,10 @@
 import { z } from 'zod';
-import { accountStatusOf, type Caller } from '../../shared/caller.ts';
 import type { LimitCounters } from '../../shared/limits/admission.ts';
 import { allowanceOf, quotaOf } from '../../shared/limits/quota.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import { type Redis, redisUnavailable } from '../../shared/redis/connections.ts';
 import { leasesKey } from '../../shared/redis/keys.ts';
-import type { Account } from '../../shared/store/accounts/account.ts';
+import { type Account, accountStatusOf, type Caller } from '../../shared/store/records/account.ts';
 import { count, date, limit } from '../api/response-fields.ts';
 import { named, type Route, route } from '../api/route.ts';
 import type { AppParts } from '../app-parts.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { FleetProcess } from '../../shared/fleet/note-process.ts';
-import type { PlanFileStatus } from '../../shared/plan-file/live/plan-file-status.ts';
+import type { PlanFileStatus } from '../../shared/process/watch-plan-file.ts';
 import { named, type Route, route } from '../api/route.ts';
 import { presentPlanFile } from '../plan-file/present-plan-file.ts';
 

@@ -7,7 +7,7 @@ import {
   shownCodeStates,
   shownStateOf,
   type TopUpCode,
-} from '../../shared/store/top-up-codes/top-up-code.ts';
+} from '../../shared/store/records/top-up-codes.ts';
 import { exampleList, limitParameter, listOf, presentList } from '../api/lists.ts';
 import { secondsOf, secondsOrNull } from '../api/response-fields.ts';
 import { named, type Route, route } from '../api/route.ts';

@@ -1,10 +1,10 @@
 import type { z } from 'zod';
 import type { Log } from '../../shared/process/log.ts';
-import { monthOf } from '../../shared/store/accounts/account.ts';
-import type { Store } from '../../shared/store/store.ts';
-import type { UsageDay } from '../../shared/store/usage/usage-details.ts';
+import { monthOf } from '../../shared/store/records/account.ts';
+import type { Store } from '../../shared/store/records/store.ts';
+import { totalOf } from '../../shared/store/usage/usage-record.ts';
 import type { DayRange } from '../../shared/store/usage/usage-store.ts';
-import { totalOf } from '../../shared/store/usage/usage-sums.ts';
+import type { UsageDay } from '../../shared/store/usage/usage-tables.ts';
 import { nameFieldOf } from '../api/response-fields.ts';
 import { type Route, type RouteRequest, route } from '../api/route.ts';
 import { createPricing } from '../usage/report-rows.ts';

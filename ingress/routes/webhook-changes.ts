@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import { ApiError } from '../../shared/errors.ts';
-import type { Decide as DecideDocument } from '../../shared/store/documents/documents.ts';
+import type { Decide as DecideDocument } from '../../shared/store/documents.ts';
 import {
   type AccountWebhooks,
   deliveryStates,
   type WebhookEndpoint,
   webhookEvents,
-} from '../../shared/store/webhooks/webhook.ts';
+} from '../../shared/store/records/webhooks.ts';
 import { isSubscribed } from '../../shared/webhooks/send-events.ts';
 import { limitParameter } from '../api/lists.ts';
 import { named } from '../api/route.ts';

@@ -1,8 +1,7 @@
 import { ApiError } from '../../shared/errors.ts';
-import type { Store } from '../../shared/store/store.ts';
-import { type Delivery, deliveryId, testEvent, type WebhookEndpoint } from '../../shared/store/webhooks/webhook.ts';
-import { makeDue, sendEvents, toSendAgain } from '../../shared/webhooks/send-events.ts';
-import { eventOf } from '../../shared/webhooks/webhook-event.ts';
+import type { Store } from '../../shared/store/records/store.ts';
+import { type Delivery, deliveryId, testEvent, type WebhookEndpoint } from '../../shared/store/records/webhooks.ts';
+import { eventOf, makeDue, sendEvents, toSendAgain } from '../../shared/webhooks/send-events.ts';
 import { exampleList, presentList } from '../api/lists.ts';
 import { type Route, type RouteRequest, route } from '../api/route.ts';
 import { emptyObject } from './developer-keys.ts';

@@ -1,10 +1,9 @@
 import { ulid } from 'ulid';
 import { ApiError, validationError } from '../../shared/errors.ts';
-import { monthOf } from '../../shared/store/accounts/account.ts';
-import type { Store } from '../../shared/store/store.ts';
-import type { WebhookEndpoint } from '../../shared/store/webhooks/webhook.ts';
-import { findQuotaUsage, noteThresholds, reachedThresholds } from '../../shared/webhooks/quota-thresholds.ts';
-import { makeDue } from '../../shared/webhooks/send-events.ts';
+import { monthOf } from '../../shared/store/records/account.ts';
+import type { Store } from '../../shared/store/records/store.ts';
+import type { WebhookEndpoint } from '../../shared/store/records/webhooks.ts';
+import { findQuotaUsage, makeDue, noteThresholds, reachedThresholds } from '../../shared/webhooks/send-events.ts';
 import { findPublicAddresses, parseWebhookUrl, WebhookAddressError } from '../../shared/webhooks/webhook-address.ts';
 import { newWebhookSecret, type WebhookSecrets } from '../../shared/webhooks/webhook-secrets.ts';
 import { exampleList, presentList } from '../api/lists.ts';

@@ -1,7 +1,7 @@
 import { validationError } from '../../shared/errors.ts';
 import type { Prices } from '../../shared/plan-file/plan-file.ts';
-import type { UsageDetail } from '../../shared/store/usage/usage-details.ts';
-import { compare, type DetailCounts, detailCountNames, noDetailCounts } from '../../shared/store/usage/usage-sums.ts';
+import { compare, type DetailCounts, detailCountNames, noDetailCounts } from '../../shared/store/usage/usage-record.ts';
+import type { UsageDetail } from '../../shared/store/usage/usage-tables.ts';
 import type { GroupName } from './usage-query.ts';
 
 /** `unpricedTokens` have no price on their day. */

@@ -2,9 +2,13 @@ import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { validationError } from '../../shared/errors.ts';
 import type { Log } from '../../shared/process/log.ts';
-import type { UsageDetail } from '../../shared/store/usage/usage-details.ts';
-import { usageMonthSchema } from '../../shared/store/usage/usage-record.ts';
-import { type DetailCounts, detailCountsSchema, usageCountsSchema } from '../../shared/store/usage/usage-sums.ts';
+import {
+  type DetailCounts,
+  detailCountsSchema,
+  usageCountsSchema,
+  usageMonthSchema,
+} from '../../shared/store/usage/usage-record.ts';
+import type { UsageDetail } from '../../shared/store/usage/usage-tables.ts';
 import { count, date } from '../api/response-fields.ts';
 import { named } from '../api/route.ts';
 import type { AppContext } from '../request-state.ts';

@@ -1,11 +1,11 @@
 import { ApiError, temporarilyUnavailable } from '../errors.ts';
 import type { Log } from '../process/log.ts';
-import type { Account } from '../store/accounts/account.ts';
-import type { Decide, Decision } from '../store/documents/documents.ts';
-import type { Store } from '../store/store.ts';
-import { markApplied, type TopUpCode } from '../store/top-up-codes/top-up-code.ts';
+import type { Decide, Decision } from '../store/documents.ts';
+import type { Account } from '../store/records/account.ts';
+import type { Store } from '../store/records/store.ts';
+import { markApplied, type TopUpCode } from '../store/records/top-up-codes.ts';
+import type { RecordedChange } from './change-account.ts';
 import { changeSettings, topUpsMadeMax } from './change-settings.ts';
-import type { RecordedChange } from './recorded-change.ts';
 
 /**
  * Adds the tokens of a claimed code to the allowance of the month of `at`, once, and marks the code as applied

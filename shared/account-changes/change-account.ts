@@ -1,11 +1,22 @@
 import { ulid } from 'ulid';
 import { temporarilyUnavailable } from '../errors.ts';
 import type { Log } from '../process/log.ts';
-import type { Redis } from '../redis/connections.ts';
-import type { Account } from '../store/accounts/account.ts';
-import type { AccountStore } from '../store/accounts/account-store.ts';
-import type { Decide } from '../store/documents/documents.ts';
-import { createMarkChange, createUnmarkChange, markLifeMs } from './change-marks.ts';
+import { type Redis, redisUnavailable } from '../redis/connections.ts';
+import { versionKeysOf } from '../redis/keys.ts';
+import { loadLua, loadScript } from '../redis/load-lua.ts';
+import type { Decide } from '../store/documents.ts';
+import type { Account } from '../store/records/account.ts';
+import type { AccountStore } from '../store/records/account-store.ts';
+import { type AuditRecord, newestRecord } from '../store/records/audit-records.ts';
+import type { Store } from '../store/records/store.ts';
+
+/**
+ * How long a change or a removal of an account is marked. Half of it is for the decision (below, and in
+ * workers/upkeep/remove-unused-devices.ts), the rest for the last write: the driver may take 4 s to give up a silent socket, 2 s to
+ * find a server, 2 s for a connection and 4 s to retry the write (shared/store/mongo/mongo-calls.ts). A mark that is not removed
+ * costs only reads of the store.
+ */
+export const markLifeMs = 30_000;
 
 /** A process that was suspended for a while must not change an account after its mark has expired. */
 const decideWithinMs = markLifeMs / 2;
@@ -75,5 +86,73 @@ export function createChangeAccount({
       log.warn({ err: error }, 'the mark of a change could not be removed; it will expire');
     });
     return changed;
+  };
+}
+
+type DecideChange = Decide<Account, Account | undefined>;
+
+/**
+ * Changes the settings of an account as `decide` returns, with one log line and one audit record (contract.md#e8-operators). A decision
+ * without a change leaves neither. Returns the account. `requestId` is for the log. Fails like `ChangeAccount`, whose `checkedVersion` it
+ * takes.
+ */
+export type RecordedChange = (
+  account: string,
+  decide: DecideChange,
+  request: { requestId?: string; checkedVersion?: number },
+) => Promise<Account | undefined>;
+
+export function createRecordedChange({
+  changeAccount,
+  store,
+  log,
+}: {
+  changeAccount: ChangeAccount;
+  store: Pick<Store, 'audit'>;
+  log: Pick<Log, 'info' | 'warn'>;
+}): RecordedChange {
+  /** The change is done, and its record is durable. If it cannot be copied now, a later change or a worker copies it. */
+  async function copyRecord(account: string): Promise<void> {
+    await store.audit.copyAudit(account).catch((error: unknown) => {
+      log.warn({ err: error, account }, 'an audit record was not copied; it stays in its account until a retry');
+    });
+  }
+
+  return async function changeRecorded(account, decide, { requestId, checkedVersion }) {
+    const { changed, record } = await changeAccount(account, withRecord(decide), checkedVersion);
+    if (record !== undefined) {
+      log.info({ ...(requestId !== undefined && { requestId }), audit: record }, 'an account was changed');
+      await copyRecord(account);
+    }
+    return changed;
+  };
+}
+
+type ChangeResult = { changed: Account | undefined; record?: AuditRecord | undefined };
+
+function withRecord(decide: DecideChange): Decide<Account, ChangeResult> {
+  return (known) => {
+    const { result: changed, next } = decide(known);
+    return next === undefined ? { result: { changed } } : { result: { changed, record: newestRecord(next) }, next };
+  };
+}
+
+const keys = 'versionKey fillKey changesKey';
+const markLua = loadLua(new URL('./mark-change.lua', import.meta.url), { keys, args: 'change lifeMs' });
+const unmarkLua = loadLua(new URL('./unmark-change.lua', import.meta.url), { keys, args: 'change' });
+
+/** From now on, no ingress uses a cached caller of this account. Fails with `SERVICE_UNAVAILABLE`. */
+export function createMarkChange(redis: Redis) {
+  const run = loadScript(redis, markLua);
+  return async function markChange(account: string, change: string): Promise<void> {
+    await redisUnavailable(run({ ...versionKeysOf(account), change, lifeMs: markLifeMs }));
+  };
+}
+
+/** Called after the change: from now on, callers may be cached again. Fails with `SERVICE_UNAVAILABLE`. */
+export function createUnmarkChange(redis: Redis) {
+  const run = loadScript(redis, unmarkLua);
+  return async function unmarkChange(account: string, change: string): Promise<void> {
+    await redisUnavailable(run({ ...versionKeysOf(account), change }));
   };
 }

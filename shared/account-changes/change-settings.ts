@@ -1,6 +1,6 @@
 import { ApiError, validationError } from '../errors.ts';
-import { type Account, type Change, type MonthTopUp, monthOf, type Origin } from '../store/accounts/account.ts';
-import type { Decision } from '../store/documents/documents.ts';
+import type { Decision } from '../store/documents.ts';
+import { type Account, type Change, type MonthTopUp, monthOf, type Origin } from '../store/records/account.ts';
 
 const changesMax = 200;
 export const topUpsMadeMax = 500;
@@ -8,7 +8,7 @@ export const topUpsMadeMax = 500;
 const monthTopUpMax = 1e15;
 
 /** Adds `tokens` to the allowance of the month in which it is made, once per `id`. */
-export type TopUp = NonNullable<Change['topUp']>;
+type TopUp = NonNullable<Change['topUp']>;
 
 export type Settings = {
   plan?: string | undefined;

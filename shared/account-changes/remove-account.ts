@@ -1,9 +1,8 @@
 import { nextBatch } from '../batches/batch-states.ts';
-import { type Account, type Change, isRemoved } from '../store/accounts/account.ts';
-import { readAccountBytes, tidyRoom } from '../store/batches/batch-store.ts';
-import { removeUnusedFile } from '../store/batches/file-records.ts';
-import type { Decision } from '../store/documents/documents.ts';
-import type { Store } from '../store/store.ts';
+import type { Decision } from '../store/documents.ts';
+import { type Account, type Change, isRemoved } from '../store/records/account.ts';
+import { readAccountBytes, removeUnusedFile, tidyRoom } from '../store/records/batch-store.ts';
+import type { Store } from '../store/records/store.ts';
 import { makeDue } from '../webhooks/send-events.ts';
 import type { ChangeAccount } from './change-account.ts';
 import { changed } from './change-settings.ts';

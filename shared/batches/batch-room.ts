@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { Decision } from '../store/documents/documents.ts';
-import { storedDate } from '../stored-values.ts';
+import { storedDate } from '../json/json-values.ts';
+import type { Decision } from '../store/documents.ts';
 
 const count = z.int().nonnegative();
 

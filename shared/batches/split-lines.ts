@@ -88,8 +88,6 @@ export function createLineSplitter({ bytesMax, start = { line: 1, byte: 0 } }: O
   };
 }
 
-export type LineSplitter = ReturnType<typeof createLineSplitter>;
-
 /** Whether a line is white space. Most lines are decided by their first byte. */
 function isBlank(bytes: Buffer): boolean {
   const first = bytes.find((byte) => byte !== space && (byte < tab || byte > carriageReturn));

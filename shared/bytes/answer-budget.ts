@@ -1,6 +1,19 @@
-import { type Clock, systemClock } from './clock.ts';
+import { Counter, type Registry } from 'prom-client';
+import { observeGauge } from '../process/metrics.ts';
 import { createHeldBytes, type HeldBytes, type HeldSource, type Source } from './held-bytes.ts';
 import { createPausedSources, pieceBytes } from './paused-sources.ts';
+
+/** A monotonic clock in milliseconds. `after` runs once; the returned function cancels it. */
+export type Clock = { now(): number; after(ms: number, run: () => void): () => void };
+
+/** Its timers do not keep the process alive. */
+export const systemClock: Clock = {
+  now: () => performance.now(),
+  after(ms, run) {
+    const timer = setTimeout(run, ms).unref();
+    return () => clearTimeout(timer);
+  },
+};
 
 /** What this process holds of one answer, until it is disposed of or released. */
 export interface HeldAnswer extends Disposable {
@@ -26,6 +39,32 @@ export interface AnswerBudget {
   bytesHeld(): number;
   /** Answers whose sources are paused. */
   paused(): number;
+}
+
+/** Creates the budget of answers of this process, with its metrics. */
+export function openAnswerBudget({ bytesMax, registry }: { bytesMax: number; registry: Registry }): AnswerBudget {
+  const ended = new Counter({
+    name: 'svc_answers_ended_total',
+    help: 'Answers ended because their client read them slowly while this process, or their account, held too many bytes of answers',
+    registers: [registry],
+  });
+  const budget = createAnswerBudget({ bytesMax, onEnded: () => ended.inc() });
+  observeGauge(registry, {
+    name: 'svc_answer_bytes_held',
+    help: 'Bytes of answers that this process holds, of ANSWER_BUDGET_BYTES',
+    read: budget.bytesHeld,
+  });
+  observeGauge(registry, {
+    name: 'svc_answer_bytes_max',
+    help: 'The value of ANSWER_BUDGET_BYTES',
+    read: () => bytesMax,
+  });
+  observeGauge(registry, {
+    name: 'svc_answers_paused',
+    help: 'Answers that this process does not read, because it holds too many bytes of answers',
+    read: budget.paused,
+  });
+  return budget;
 }
 
 /** `slowAt`: the time after which its client is slow, unless it takes more before. */

@@ -1,10 +1,9 @@
 import { chat } from './chat/chat.ts';
-import { completions } from './completions/completions.ts';
+import { completions } from './completions.ts';
 import type { Endpoint } from './definition/endpoint.ts';
-import { embeddings } from './embeddings/embeddings.ts';
-import { countTokens } from './messages/count-tokens.ts';
-import { messages } from './messages/messages.ts';
-import { rerank } from './rerank/rerank.ts';
+import { embeddings } from './embeddings.ts';
+import { countTokens, messages } from './messages/messages.ts';
+import { rerank } from './rerank.ts';
 import { responses } from './responses/responses.ts';
 
 /** Every endpoint. The ingress has a route for each of them. */

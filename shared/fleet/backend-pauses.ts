@@ -1,7 +1,7 @@
 import { z } from 'zod';
+import { storedJson } from '../json/json-values.ts';
 import { type Redis, readStrings, redisUnavailable } from '../redis/connections.ts';
-import { backendPauseKey } from '../redis/coordination-keys.ts';
-import { storedJson } from '../stored-values.ts';
+import { backendPauseKey } from '../redis/keys.ts';
 
 /** `since` and `until`: milliseconds of Redis's clock. */
 const pauseSchema = z.object({ since: z.number(), until: z.number(), by: z.string(), reason: z.string().nullable() });

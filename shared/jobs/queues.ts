@@ -1,9 +1,7 @@
 import { Queue, type QueueOptions, type WorkerOptions } from 'bullmq';
-import type { Lane } from '../lane.ts';
-import { lanes } from '../lane.ts';
 import type { Log } from '../process/log.ts';
 import type { Redis } from '../redis/connections.ts';
-import { queuePrefix } from '../redis/keys.ts';
+import { type Lane, lanes, queuePrefix } from '../redis/keys.ts';
 
 export const jobName = 'inference';
 

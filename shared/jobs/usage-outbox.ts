@@ -1,6 +1,7 @@
 import { z } from 'zod';
+import { partitionCount } from '../redis/keys.ts';
 import { type UsageRecord, usageAttemptSchema, usageRecordSchema } from '../store/usage/usage-record.ts';
-import { wholeNumber } from './whole-number.ts';
+import { wholeNumber } from './replies.ts';
 
 /**
  * The usage of a request as reported by the process that ends it. The script that settles the request adds the rest of the usage record.
@@ -93,4 +94,18 @@ export function lostReport({ keyId, plan, model, requestedModel, tier, endpoint,
     attempts: [],
     endedRuns: [],
   };
+}
+
+/** A usage event usually takes 700 bytes, and more after many attempts. */
+const entryBytes = 1_024;
+const entriesMax = 100_000;
+
+/**
+ * Returns how many usage events may wait in each partition's outbox (contract.md#n10-outbox). All of them together take a quarter of
+ * Redis's memory, because a Redis without free memory refuses everything. `set` is the operator's own bound, which is used unchanged.
+ */
+export function outboxLengthFor(set: number | undefined, memoryBytes: number): number {
+  if (set !== undefined) return set;
+  if (memoryBytes === 0) return entriesMax;
+  return Math.max(1, Math.min(entriesMax, Math.floor(memoryBytes / 4 / partitionCount / entryBytes)));
 }

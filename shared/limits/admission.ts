@@ -1,4 +1,4 @@
-import { createReadNumbers, intOf, wordOf, wordsOf } from '../redis/read-answer.ts';
+import { createReadNumbers, intOf, wordOf, wordsOf } from '../redis/load-lua.ts';
 
 /**
  * What a holder of limits has used, an account or a key of it: tokens of the month that are charged, reserved by requests in flight, and

@@ -1,8 +1,8 @@
-import type { Caller } from '../caller.ts';
+import { createSingleFlight } from '../concurrency/single-flight.ts';
 import { temporarilyUnavailable } from '../errors.ts';
-import type { Lane } from '../lane.ts';
-import { createSingleFlight } from '../single-flight.ts';
-import { validUntil } from '../store/accounts/key.ts';
+import type { Lane } from '../redis/keys.ts';
+import type { Caller } from '../store/records/account.ts';
+import { validUntil } from '../store/records/key.ts';
 import type { AdmitAnswer, CountersAnswer, LookAnswer } from './admission.ts';
 import type { Look, LookKey } from './admit.ts';
 import type { Holder, Seed } from './seed.ts';

@@ -1,5 +1,5 @@
-import type { Caller } from '../caller.ts';
 import type { PlanFile } from '../plan-file/plan-file.ts';
+import type { Caller } from '../store/records/account.ts';
 import type { LimitCounters } from './admission.ts';
 import type { Allowance } from './admit.ts';
 

@@ -1,10 +1,9 @@
 import { z } from 'zod';
-import type { Claim } from '../idempotency/claim.ts';
-import type { Lane } from '../lane.ts';
+import type { Claim } from '../jobs/idempotency.ts';
 import type { Redis } from '../redis/connections.ts';
-import { claimKeysOf, endedRequestKey, keyCountersKey, leaseKeysOf } from '../redis/keys.ts';
+import { claimKeysOf, endedRequestKey, keyCountersKey, type Lane, leaseKeysOf } from '../redis/keys.ts';
 import { loadLua, loadScript } from '../redis/load-lua.ts';
-import { releasedLifeMs } from './lease-life.ts';
+import { releasedLifeMs } from './admit.ts';
 
 const leaseKeys = 'countersKey leasesKey leaseEndsKey lostRequestsKey endedRequestKey keyCountersKey';
 const script = loadLua(new URL('./release.lua', import.meta.url), {

@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { temporarilyUnavailable } from '../errors.ts';
 import { isLaterEntry, streamIdOf } from '../jobs/usage-outbox.ts';
+import { storedJson } from '../json/json-values.ts';
 import { type Redis, redisUnavailable } from '../redis/connections.ts';
 import { countersKey, keyCountersKey, leasesKey, outboxKeysOf, partitionOf } from '../redis/keys.ts';
 import { loadLua, loadScript } from '../redis/load-lua.ts';
 import type { UsageStore } from '../store/usage/usage-store.ts';
-import { storedJson } from '../stored-values.ts';
 
 const script = loadLua(new URL('./seed.lua', import.meta.url), {
   keys: 'countersKey leasesKey batchLeasesKey outboxKey outboxMarksKey',

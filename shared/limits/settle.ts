@@ -1,12 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import { answerKeptMs, type ClaimEnd, claimBytes } from '../idempotency/claim.ts';
+import { answerKeptMs, type ClaimEnd, claimBytes } from '../jobs/idempotency.ts';
 import type { UsageReport } from '../jobs/usage-outbox.ts';
-import type { Lane } from '../lane.ts';
 import type { Redis } from '../redis/connections.ts';
-import { claimKeysOf, endedRequestKey, keyCountersKey, leaseKeysOf } from '../redis/keys.ts';
+import { claimKeysOf, endedRequestKey, keyCountersKey, type Lane, leaseKeysOf } from '../redis/keys.ts';
 import { loadLua, loadScript } from '../redis/load-lua.ts';
-import { monthOf } from '../store/accounts/account.ts';
+import { monthOf } from '../store/records/account.ts';
 
 /**
  * The end of a request. `run` is the run that ends it. `settler` is an id of the process that settles, by which a repeated call is

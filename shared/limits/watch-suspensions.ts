@@ -1,8 +1,8 @@
-import type { Caller } from '../caller.ts';
+import { repeatWhile } from '../concurrency/repeat-while.ts';
 import type { Log } from '../process/log.ts';
-import { repeatWhile } from '../process/repeat-while.ts';
 import { type Redis, readStrings } from '../redis/connections.ts';
 import { versionKey } from '../redis/keys.ts';
+import type { Caller } from '../store/records/account.ts';
 import { noVersion } from './admit.ts';
 
 /** Notifies running requests of an account when the account is suspended (contract.md#l7-suspension). */

@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { createSecureContext, type SecureContext } from 'node:tls';
-import type { ValidationIssue } from '../validation-issues.ts';
+import type { ValidationIssue } from '../errors.ts';
 import type { Backend, PlanFile } from './plan-file.ts';
 
 /** The files that the settings of a backend name: its key, and certificates. */

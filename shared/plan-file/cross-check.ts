@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { generatingNames } from '../endpoints/routes.ts';
-import type { PathIssue } from '../validation-issues.ts';
+import type { PathIssue } from '../errors.ts';
 import { guestPlan } from './plan-file-schema.ts';
 
 const guestTier = 'guest';

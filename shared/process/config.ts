@@ -1,12 +1,18 @@
 import { readFileSync } from 'node:fs';
 import type { z } from 'zod';
+import { type ValidationIssue, validationIssuesOf } from '../errors.ts';
 import { fileIssuesOf } from '../plan-file/backend-files.ts';
-import { parseInThread } from '../plan-file/parse-in-thread.ts';
-import { type PlanFile, parsePlanFile, placedIn } from '../plan-file/plan-file.ts';
-import { type PlanFileResult, type PlanFileSource, unreadable } from '../plan-file/plan-file-source.ts';
-import { planWarnings } from '../plan-file/plan-warnings.ts';
-import { poolsOf } from '../plan-file/pools-of.ts';
-import { type ValidationIssue, validationIssuesOf } from '../validation-issues.ts';
+import {
+  type PlanFile,
+  type PlanFileResult,
+  type PlanFileSource,
+  parseInThread,
+  parsePlanFile,
+  placedIn,
+  planWarnings,
+  poolsOf,
+  unreadable,
+} from '../plan-file/plan-file.ts';
 import {
   emptyIsSet,
   ingressSettings,

@@ -1,6 +1,6 @@
 import { styleText } from 'node:util';
 import { pino } from 'pino';
-import { shorten } from '../shorten.ts';
+import { shorten } from '../json/json-values.ts';
 
 /** Structured lines on standard output: fields first, then a message. Never pass it a header, a body or a full key. */
 export type Log = Pick<pino.Logger, 'debug' | 'info' | 'warn' | 'error' | 'fatal'>;

@@ -1,11 +1,11 @@
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, isIP } from 'node:net';
+import ipaddr from 'ipaddr.js';
 import Koa from 'koa';
 import { Gauge, type Registry } from 'prom-client';
+import { within } from '../concurrency/shutdown.ts';
 import { ApiError, errorBody, errorHeaders, errorStatus, toApiError } from '../errors.ts';
-import { untilListening } from '../start-error.ts';
 import type { Log } from './log.ts';
-import { refuseForeignHosts } from './refuse-foreign-hosts.ts';
-import { within } from './shutdown.ts';
+import { untilListening } from './start-error.ts';
 
 /** `starting` and `stopping` processes take no new work; both answer 503 on `/readyz`. */
 export type ProcessState = 'starting' | 'ready' | 'stopping';
@@ -35,9 +35,10 @@ export function atMostEvery<Result>(ms: number, check: Check<Result>): Check<Res
 }
 
 type OperationsOptions = {
+  /** The address that the listener binds to. */
   host: string;
   port: number;
-  /** Names and addresses that are accepted in `Host` besides its own (refuse-foreign-hosts.ts). */
+  /** Names and addresses that are accepted in `Host` besides its own. */
   hostsAllowed: readonly string[];
   registry: Registry;
   /** Called after each scrape of the metrics. `HEAD` is none. */
@@ -153,4 +154,46 @@ async function measure(check: Check): Promise<DependencyStatus> {
     // The part that uses this dependency logs the reason.
   }
   return { state: answered ? 'ok' : 'degraded', latencyMs: Math.round(performance.now() - startedAt) };
+}
+
+/**
+ * Refuses requests with a foreign `Host`. A browser sends requests for every page that is open in it. A page whose own name resolves to the
+ * listener's address (DNS rebinding) could read the responses as its own. So a name must be `localhost`, the name that the listener binds
+ * to, or an allowed one. Addresses cannot be rebound, and probes and Prometheus use the address of a pod; a listener on loopback accepts
+ * only loopback addresses. A request without `Host` is not from a browser. Fails with `FORBIDDEN` (contract.md#a2-operations-listener).
+ */
+export function refuseForeignHosts({
+  host,
+  hostsAllowed,
+}: Pick<OperationsOptions, 'host' | 'hostsAllowed'>): Koa.Middleware {
+  const onLoopback = isLoopback(host);
+  const known = new Set(['localhost', host, ...hostsAllowed].map((name) => name.toLowerCase()));
+
+  function isOwn(name: string): boolean {
+    if (name === '' || known.has(name)) return true;
+    return isIP(name) !== 0 && (!onLoopback || isLoopback(name));
+  }
+
+  return function refuseForeignHosts(ctx, next) {
+    if (!isOwn(bareName(ctx))) {
+      throw new ApiError(
+        'FORBIDDEN',
+        'This host name is not allowed. The operator can allow it with OPS_HOSTS_ALLOWED.',
+      );
+    }
+    return next();
+  };
+}
+
+/**
+ * Returns the host without its port, brackets and trailing dot. A header that cannot be parsed is returned unchanged, and matches no name.
+ */
+function bareName(ctx: Koa.Context): string {
+  const given = ctx.get('host').toLowerCase();
+  const [, bracketed, name] = /^(?:\[([^\]]*)\]|([^:]*))(?::\d*)?$/.exec(given) ?? [];
+  return (bracketed ?? name ?? given).replace(/\.$/, '');
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || (isIP(host) !== 0 && ipaddr.process(host).range() === 'loopback');
 }

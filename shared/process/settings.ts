@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
-import { nearName } from '../endpoints/fields/unknown-fields.ts';
-import type { ValidationIssue } from '../validation-issues.ts';
+import { nearName } from '../endpoints/fields/field-names.ts';
+import type { ValidationIssue } from '../errors.ts';
 import { parseRedisUrl, redisUrlForms } from './redis-url.ts';
 
 /** The settings of each process in its environment: their names, allowed values and defaults. */

@@ -1,6 +1,6 @@
 import { Cluster, type Redis as SingleRedis } from 'ioredis';
 import { masterAddresses, masterAt, nodeOf, type Redis } from './connections.ts';
-import { fleetKey } from './coordination-keys.ts';
+import { fleetKey } from './keys.ts';
 import { loadLua, loadScript } from './load-lua.ts';
 
 type Check = () => Promise<unknown>;
@@ -13,7 +13,7 @@ const script = loadLua(new URL('./check-redis.lua', import.meta.url), { keys: '.
  * works while some of their queues are unavailable. Without keys, as in a worker whose pools have no model any more, it is the node of a
  * fixed key.
  */
-export type CheckWrites = (keys: readonly string[]) => Promise<void>;
+type CheckWrites = (keys: readonly string[]) => Promise<void>;
 
 export function createCheckWrites(redis: Redis): CheckWrites {
   const call = loadScript(redis, script);

@@ -1,11 +1,10 @@
 import { Cluster, Command, type RedisOptions, SentinelConnector, Redis as SingleRedis } from 'ioredis';
+import { z } from 'zod';
 import { temporarilyUnavailable } from '../errors.ts';
 import type { Log } from '../process/log.ts';
 import { parseRedisUrl, type RedisAddress } from '../process/redis-url.ts';
 import { connectCluster, groupByTag } from './cluster.ts';
-import { isNodeUnavailable } from './node-unavailable.ts';
 import { observe, type RedisSetting } from './observe-connection.ts';
-import { movingTimeoutMs, requestTimeoutMs, withDeadlines } from './with-deadlines.ts';
 
 /** A connection to one Redis, directly or through Sentinel, or to all nodes of a Redis Cluster. */
 export type Redis = SingleRedis | Cluster;
@@ -107,6 +106,55 @@ class QuietSentinelConnector extends (SentinelConnector as unknown as LibraryCon
   }
 }
 
+/** Timeout of a call that a client waits for. */
+const requestTimeoutMs = 1_000;
+/** The same while the slot of its keys moves to another node: a script cannot run until all of its keys have moved. */
+const movingTimeoutMs = 4_000;
+
+/**
+ * The library's own `commandTimeout` also fails calls whose answer arrived while this process was blocked, because timers run before
+ * sockets are read. Here the sockets are read first (decisions.md#deadlines-that-read-first).
+ */
+function withDeadlines<Connection extends SingleRedis | Cluster>(redis: Connection): Connection {
+  const send: Send = redis.sendCommand.bind(redis);
+  redis.sendCommand = (command: Command, stream?: never, node?: never) => {
+    const { resolve, reject } = command;
+    const fail = () => command.reject(new Error('Command timed out'));
+    let late = setTimeout(setImmediate, requestTimeoutMs, fail);
+    command.resolve = (answer) => {
+      clearTimeout(late);
+      resolve(answer);
+    };
+    command.reject = (error) => {
+      clearTimeout(late);
+      reject(error);
+    };
+    const answer = send(command, stream, node);
+    if (redis.isCluster)
+      onceMoving(command, () => {
+        clearTimeout(late);
+        late = setTimeout(setImmediate, movingTimeoutMs, fail);
+      });
+    return answer;
+  };
+  return redis;
+}
+
+type Send = (command: Command, stream?: never, node?: never) => unknown;
+
+/** By now, the library's `reject` of a command in a cluster is the one that may send it again. */
+function onceMoving(command: Command, onMoving: () => void): void {
+  const { reject } = command;
+  let isMoving = false;
+  command.reject = (error) => {
+    if (!isMoving && error.message.startsWith('TRYAGAIN')) {
+      isMoving = true;
+      onMoving();
+    }
+    reject(error);
+  };
+}
+
 /** Number of keys per command. Redis does nothing else while it reads them. */
 const keysAtOnce = 1_000;
 
@@ -157,6 +205,23 @@ export async function ifAvailable<T>(redis: Redis, call: Promise<T>): Promise<T 
   }
 }
 
+/**
+ * Answers of a node that is starting, has lost its master or its disk, runs a script for too long, or no longer has the slot. Any other
+ * refusal, such as NOPERM, needs an operator.
+ */
+const unavailableAnswers = /^(ASK|BUSY|CLUSTERDOWN|LOADING|MASTERDOWN|MISCONF|MOVED|NOREPLICAS|READONLY|TRYAGAIN)\b/;
+
+/** Errors of the library and of sockets, by name. AggregateError: none of a host's addresses can be reached. */
+const connectionErrors = new Set([
+  ...['Error', 'AbortError', 'AggregateError', 'ClusterAllFailedError', 'MaxRetriesPerRequestError'],
+]);
+
+/** Whether a call failed because a node of a cluster is unavailable, not because the call is wrong or not permitted. */
+function isNodeUnavailable(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  return error.name === 'ReplyError' ? unavailableAnswers.test(error.message) : connectionErrors.has(error.name);
+}
+
 /** Splits keys into groups that one command may use. Without a cluster, that is one group. */
 export function inOneSlot(redis: Redis, keys: readonly string[]): string[][] {
   return redis.isCluster ? groupByTag(keys, (key) => key) : [[...keys]];
@@ -173,5 +238,30 @@ export async function redisUnavailable<T>(call: Promise<T>): Promise<T> {
     return await call;
   } catch (error) {
     throw temporarilyUnavailable(error);
+  }
+}
+
+const timeSchema = z.tuple([z.coerce.number(), z.coerce.number()]);
+
+/**
+ * Milliseconds of Redis's clock, the only clock that decisions use (contract.md#m4-one-clock, decisions.md#redis-as-the-only-clock). `key`:
+ * the key whose times it is compared with. In a cluster, that key's node answers, because the clocks of nodes differ a little; without a
+ * key, the first node that answers.
+ */
+export async function redisNow(redis: Redis, key?: string): Promise<number> {
+  const isKeyed = redis.isCluster && key !== undefined;
+  const answer = isKeyed ? await redis.eval("return redis.call('TIME')", 1, key) : await timeOfAny(redis);
+  const [seconds, microseconds] = timeSchema.parse(answer);
+  return seconds * 1_000 + Math.floor(microseconds / 1_000);
+}
+
+async function timeOfAny(redis: Redis): Promise<unknown> {
+  if (!redis.isCluster) return redis.time();
+  const nodes = mastersOf(redis);
+  if (nodes.length === 0) throw new Error('no node of the Redis Cluster is connected');
+  try {
+    return await Promise.any(nodes.map((node) => node.time()));
+  } catch (error) {
+    throw error instanceof AggregateError ? error.errors[0] : error;
   }
 }

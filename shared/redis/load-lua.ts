@@ -3,7 +3,7 @@ import { basename } from 'node:path';
 import type { Redis } from './connections.ts';
 
 type Value = string | Buffer | number;
-export type Words<Text extends string> = Text extends `${infer Word} ${infer Rest}` ? Word | Words<Rest> : Text;
+type Words<Text extends string> = Text extends `${infer Word} ${infer Rest}` ? Word | Words<Rest> : Text;
 type RequiredName<Word extends string> = Exclude<Word, '' | `${string}?` | `...${string}`>;
 type OptionalName<Word extends string> = Word extends `${infer Name}?` ? Name : never;
 type ListName<Word extends string> = Word extends `...${infer Name}` ? Name : never;
@@ -14,7 +14,7 @@ type NamedValues<Text extends string, Each> = { [Name in RequiredName<Words<Text
 /**
  * The names of a script's keys and arguments in the order in which they are sent, separated by spaces: `name`, `name?` for one that may be
  * left out, and `...name`, as the last, for a list. The script has each as a local of this name: text, nil if it was left out, or a list of
- * texts. Constants become locals too, and no call sends them. `numbers` has lists of names of integers in an answer (read-answer.ts): in a
+ * texts. Constants become locals too, and no call sends them. `numbers` has lists of names of integers in an answer (`createReadNumbers`): in a
  * script, `$list` in a format and `valuesOf.list(table)` as its arguments stand for all of them.
  */
 type Names<Keys extends string, Args extends string> = {
@@ -109,4 +109,32 @@ function append(values: Value[], names: readonly string[], from: UntypedValues, 
 
 function textOf(value: Value): string | Buffer {
   return typeof value === 'number' ? String(value) : value;
+}
+
+/** Readers of a script's answer: words separated by spaces. Each throws on anything else. */
+
+export function wordsOf(answer: unknown): string[] {
+  if (typeof answer !== 'string') throw new Error('the answer of a script is not text');
+  return answer.split(' ');
+}
+
+export function wordOf(word: string | undefined): string {
+  if (word === undefined) throw new Error('a word is missing in the answer of a script');
+  return word;
+}
+
+/** Returns a reader of integers by their names (load-lua.ts), from the first word on. */
+export function createReadNumbers<Names extends string>(names: Names) {
+  const all = names.split(' ');
+  return (words: readonly string[]): Record<Words<Names>, number> => {
+    const numbers: Record<string, number> = {};
+    for (let index = 0; index < all.length; index++) numbers[all[index] ?? ''] = intOf(words[index]);
+    return numbers as Record<Words<Names>, number>; // it has all of these names
+  };
+}
+
+export function intOf(word: string | undefined): number {
+  const number = Number(wordOf(word) || Number.NaN); // Number('') would be 0
+  if (!Number.isSafeInteger(number)) throw new Error(`a script answered "${word}" instead of an integer`);
+  return number;
 }

@@ -1,7 +1,6 @@
 import { Cluster, type Redis as SingleRedis } from 'ioredis';
 import type { Log } from '../process/log.ts';
-import { reasonOf, serversIn } from '../start-error.ts';
-import { atEndOfTurn } from './end-of-turn.ts';
+import { reasonOf, serversIn } from '../process/start-error.ts';
 
 type Redis = SingleRedis | Cluster;
 
@@ -92,4 +91,25 @@ function gatherWrites(stream: SingleRedis['stream']): void {
     return write(command);
   };
   stream.write = writeLater as typeof stream.write; // the library writes only commands
+}
+
+const gathering: (() => void)[] = [];
+const writing: (() => void)[] = [];
+let isScheduled = false;
+
+/**
+ * Runs a task at the end of this turn of the event loop, after its events are handled. `gather` tasks run first and issue the last commands
+ * of the turn; `write` tasks then send all commands together.
+ */
+export function atEndOfTurn(task: () => void, step: 'gather' | 'write'): void {
+  (step === 'gather' ? gathering : writing).push(task);
+  if (isScheduled) return;
+  isScheduled = true;
+  setImmediate(endTurn);
+}
+
+function endTurn(): void {
+  isScheduled = false;
+  for (const task of gathering.splice(0)) task();
+  for (const task of writing.splice(0)) task();
 }

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { ulid } from 'ulid';
+import { within } from '../concurrency/shutdown.ts';
 import type { Log } from '../process/log.ts';
-import { within } from '../process/shutdown.ts';
 import { nodeOf, type Redis } from './connections.ts';
 
 /** A stream that only this process reads. `address` is undefined while there is no stream or Redis does not answer. */

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Cluster, type Redis as SingleRedis } from 'ioredis';
 import type { Log } from '../process/log.ts';
-import { StartError } from '../start-error.ts';
+import { StartError } from '../process/start-error.ts';
 import { mastersOf, type Redis } from './connections.ts';
 import { refusalOf } from './observe-connection.ts';
 

@@ -1,8 +1,8 @@
 import { type ExportResult, ExportResultCode } from '@opentelemetry/core';
 import { BatchSpanProcessor, type ReadableSpan, type SpanExporter, type SpanProcessor } from '@opentelemetry/sdk-trace';
 import { Counter, type Registry } from 'prom-client';
+import { within } from '../concurrency/shutdown.ts';
 import type { Log } from '../process/log.ts';
-import { within } from '../process/shutdown.ts';
 
 /** Spans that wait to be sent. A span takes about a kilobyte. */
 const waitingMax = 4_096;

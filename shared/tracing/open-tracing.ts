@@ -3,6 +3,8 @@ import {
   type Span as ApiSpan,
   type Attributes,
   type Context,
+  DiagLogLevel,
+  diag,
   type Link,
   ROOT_CONTEXT,
   SpanKind,
@@ -13,14 +15,19 @@ import {
 import { parseTraceParent, setGlobalErrorHandler, TraceState } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
-import { TracerProvider } from '@opentelemetry/sdk-trace';
+import {
+  AlwaysOffSampler,
+  AlwaysOnSampler,
+  ParentBasedSampler,
+  type Sampler,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace';
 import type { Registry } from 'prom-client';
 import type { IngressConfig } from '../process/config.ts';
 import type { Log } from '../process/log.ts';
 import { serviceVersion } from '../process/metrics.ts';
 import { createBoundedExport } from './bounded-export.ts';
-import { chooseSampler, obeysClients } from './choose-sampler.ts';
-import { logDiagnostics } from './log-diagnostics.ts';
 import type { Span, SpanAttributes, SpanOptions, TraceContext, Tracing } from './span.ts';
 
 type Config = IngressConfig['tracing'] & { url: string };
@@ -135,4 +142,48 @@ function known(attributes: SpanAttributes): Attributes {
     if (value !== undefined) given[name] = value;
   }
   return given;
+}
+
+/** Returns the sampler with this name of OpenTelemetry (`OTEL_TRACES_SAMPLER`). `ratio` is that of new traces. */
+export function chooseSampler({ sampler, samplerRatio }: { sampler: string; samplerRatio: number }): Sampler {
+  const [, parentBased, name] = /^(parentbased_)?(.*)$/.exec(sampler) ?? [];
+  const root = rootSampler(name, samplerRatio);
+  return parentBased === undefined ? root : new ParentBasedSampler({ root });
+}
+
+/** Whether a sampler with this name lets a client decide if its request is traced. */
+function obeysClients(sampler: string): boolean {
+  return sampler.startsWith('parentbased_');
+}
+
+function rootSampler(name: string | undefined, ratio: number): Sampler {
+  if (name === 'always_off') return new AlwaysOffSampler();
+  return name === 'traceidratio' ? new TraceIdRatioBasedSampler(ratio) : new AlwaysOnSampler();
+}
+
+const periodMs = 60_000;
+const textsPerPeriodMax = 10;
+
+/**
+ * Logs what OpenTelemetry's packages warn about, such as a variable that they cannot read. Some warn for each span, so each text is logged
+ * once a minute. Further arguments are left out: they can hold a span.
+ */
+export function logDiagnostics(deps: { log: Pick<Log, 'warn'>; now?: () => number }): void {
+  const { log, now = () => performance.now() } = deps;
+  const texts = new Set<string>();
+  let since = now();
+
+  function warn(text: string): void {
+    if (now() - since >= periodMs) {
+      texts.clear();
+      since = now();
+    }
+    if (texts.has(text) || texts.size >= textsPerPeriodMax) return;
+    texts.add(text);
+    log.warn({ detail: text }, 'a warning of OpenTelemetry');
+  }
+
+  const ignore = () => {};
+  const logger = { error: warn, warn, info: ignore, debug: ignore, verbose: ignore };
+  diag.setLogger(logger, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
 }

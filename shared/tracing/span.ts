@@ -1,4 +1,5 @@
 import { toApiError } from '../errors.ts';
+import type { SettleAnswer } from '../limits/settle.ts';
 
 /** The position in a trace as it crosses processes, in the form of W3C Trace Context. The names are those of the headers. */
 export type TraceContext = { traceparent: string; tracestate?: string | undefined };
@@ -55,4 +56,27 @@ export async function traced<Result>(
     span.end(toApiError(error).code);
     throw error;
   }
+}
+
+/** OpenTelemetry's attributes of a span that sends a job to the queue of a model, or processes one. */
+export function queueAttributes(operation: 'send' | 'process', model: string): SpanAttributes {
+  return {
+    'messaging.system': 'bullmq',
+    'messaging.operation.name': operation,
+    'messaging.operation.type': operation,
+    'messaging.destination.name': model,
+  };
+}
+
+/** Settles as a part of the run. `outcome` is that of the request. */
+export function traceSettlement(
+  run: Span | undefined,
+  outcome: string,
+  settle: () => Promise<SettleAnswer>,
+): Promise<SettleAnswer> {
+  return traced(run, { name: 'settle', attributes: { 'svc.outcome': outcome } }, async (span) => {
+    const settled = await settle();
+    span?.set({ 'svc.settled': settled });
+    return settled;
+  });
 }

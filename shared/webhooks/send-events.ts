@@ -1,6 +1,15 @@
-import { type Delivery, deliveryId, type WebhookEndpoint, type WebhookSchedule } from '../store/webhooks/webhook.ts';
-import type { WebhookStore } from '../store/webhooks/webhook-store.ts';
-import { type AccountEvent, payloadOf } from './webhook-event.ts';
+import { createHash } from 'node:crypto';
+import type { PlanFile } from '../plan-file/plan-file.ts';
+import type { Store } from '../store/records/store.ts';
+import {
+  type Delivery,
+  deliveryId,
+  type testEvent,
+  type WebhookEndpoint,
+  type WebhookEvent,
+  type WebhookSchedule,
+  type WebhookStore,
+} from '../store/records/webhooks.ts';
 
 /** Beyond this, events of an endpoint that is down or slow fail at once. */
 const waitingMax = 10_000;
@@ -93,4 +102,66 @@ function deliveryOf(event: AccountEvent, { endpoint, now, fits, isUrgent }: Plac
     createdAt: now,
     version: 1,
   };
+}
+
+/** An event of an account. `at` is when it happened. */
+export type AccountEvent = {
+  id: string;
+  account: string;
+  type: WebhookEvent | typeof testEvent;
+  at: Date;
+  data: Readonly<Record<string, unknown>>;
+};
+
+const idLength = 32;
+
+/** Creates an event whose id is a hash of its account, its type and `what` happened: the same one has the same id, in every process. */
+export function eventOf({ what, ...event }: Omit<AccountEvent, 'id'> & { what: readonly string[] }): AccountEvent {
+  const named = JSON.stringify([event.account, event.type, ...what]);
+  const id = `evt_${createHash('sha256').update(named).digest('hex').slice(0, idLength)}`;
+  return { ...event, id };
+}
+
+/** The payload of its deliveries, as OpenAI has it. */
+export function payloadOf({ id, type, at, data }: AccountEvent): string {
+  return JSON.stringify({ id, object: 'event', created_at: Math.floor(at.getTime() / 1_000), type, data });
+}
+
+/** Percent of a month's allowance. */
+const thresholds = [80, 95, 100] as const;
+/** Usage of last month is still stored in the first minutes of a month. */
+const monthsKept = 2;
+
+type ToldThresholds = WebhookEndpoint['quotaTold'];
+
+/** The stored usage of an account in a month, and its allowance with top-ups; undefined without a limit. */
+export type QuotaUsage = { chargedTokens: number; limit: number | undefined };
+
+export async function findQuotaUsage(
+  store: Pick<Store, 'accounts' | 'usage'>,
+  { account: id, month, plans }: { account: string; month: string; plans: PlanFile['plans'] },
+): Promise<QuotaUsage> {
+  const [account, sum] = await Promise.all([store.accounts.findAccount(id), store.usage.findUsageSum(id, month)]);
+  const perMonth = account && plans[account.plan]?.tokensPerMonth;
+  const topUp = account?.topUp?.month === month ? account.topUp.tokens : 0;
+  return { chargedTokens: sum?.total.chargedTokens ?? 0, limit: perMonth === undefined ? undefined : perMonth + topUp };
+}
+
+/** Returns the thresholds that the usage has reached, in order. */
+export function reachedThresholds({ chargedTokens, limit }: QuotaUsage): number[] {
+  return limit === undefined ? [] : thresholds.filter((percent) => chargedTokens * 100 >= limit * percent);
+}
+
+/** Returns the reached thresholds that an endpoint has no event of. Months before its first one are not its concern. */
+export function untoldThresholds(told: ToldThresholds, month: string, reached: readonly number[]): number[] {
+  const first = Object.keys(told).sort()[0];
+  if (first === undefined || month < first) return [];
+  return reached.filter((percent) => percent > (told[month] ?? 0));
+}
+
+/** Notes the highest of these thresholds for a month, and keeps the last two months. */
+export function noteThresholds(told: ToldThresholds, month: string, reached: readonly number[]): ToldThresholds {
+  const highest = Math.max(told[month] ?? 0, ...reached);
+  const newest = Object.entries({ ...told, [month]: highest }).sort(([one], [other]) => (one < other ? 1 : -1));
+  return Object.fromEntries(newest.slice(0, monthsKept));
 }

@@ -1,5 +1,6 @@
+import { lookup, Resolver } from 'node:dns/promises';
 import { isIP } from 'node:net';
-import { isPublicAddress } from './public-address.ts';
+import ipaddr from 'ipaddr.js';
 
 /** An address that events must not be sent to, or cannot be. The message is for the account, and names no IP address. */
 export class WebhookAddressError extends Error {
@@ -74,4 +75,59 @@ function isListed(url: URL, listed: readonly string[]): boolean {
 /** The parser has normalized every form of an IP address, and the case of names. */
 function hostOf({ hostname }: URL): string {
   return hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
+}
+
+/** Public by its number, but answered by the host of a virtual machine in Azure. */
+const hostOfAzure = '168.63.129.16';
+/** The addresses of the public Internet (RFC 4291, section 2.4); everything else in IPv6 is reserved or local. */
+const globalUnicast = ipaddr.parseCIDR('2000::/3');
+/** Blocks in it that are not public: protocols and tunnels (Teredo, ORCHID, 6to4), and documentation. */
+const notPublic = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'].map((range) => ipaddr.IPv6.parseCIDR(range));
+/** A translator sends these to the IPv4 address in their last four bytes (RFC 6052). */
+const translated = ipaddr.IPv6.parseCIDR('64:ff9b::/96');
+
+/**
+ * Returns whether an IP address is public. An IPv6 address that embeds an IPv4 address is as public as that; tunnels are never public
+ * (contract.md#j4-webhook-addresses).
+ */
+export function isPublicAddress(text: string): boolean {
+  if (!ipaddr.isValid(text) || text.includes('%')) return false;
+  const address = ipaddr.parse(text);
+  if (address instanceof ipaddr.IPv4) return isPublicIPv4(address);
+  if (address.isIPv4MappedAddress()) return isPublicIPv4(address.toIPv4Address());
+  if (address.match(translated)) return isPublicIPv4(new ipaddr.IPv4(address.toByteArray().slice(-4)));
+  return address.match(globalUnicast) && !notPublic.some((range) => address.match(range));
+}
+
+function isPublicIPv4(address: ipaddr.IPv4): boolean {
+  return address.range() === 'unicast' && address.toString() !== hostOfAzure;
+}
+
+const attemptMs = 2_000;
+const answerMsMax = 5_000;
+
+/**
+ * Asks the name servers directly. `lookup` would wait in one of the four threads that all of the process shares, as long as the name server
+ * of an endpoint does not answer. It is used only for hosts that an operator has listed, which may be in the hosts file. `servers`: others
+ * than those of the system.
+ */
+export function createResolveHost({
+  servers,
+  resolveMsMax = answerMsMax,
+}: {
+  servers?: readonly string[];
+  resolveMsMax?: number;
+} = {}): AddressRules['resolve'] {
+  return async function resolveHost(host, { isPrivate }) {
+    if (isPrivate) return (await lookup(host, { all: true })).map(({ address }) => address);
+    const resolver = new Resolver({ timeout: attemptMs, tries: 2 });
+    if (servers !== undefined) resolver.setServers(servers);
+    const late = setTimeout(() => resolver.cancel(), resolveMsMax);
+    try {
+      const answers = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)]);
+      return answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
+    } finally {
+      clearTimeout(late);
+    }
+  };
 }

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { BatchClient } from '../support/batch-client.ts';
-import { linesOf, openBatchClient } from '../support/batch-client.ts';
+import { type BatchClient, linesOf, openBatchClient } from '../support/batch-client.ts';
 import { unlimitedKey } from '../support/load.ts';
 import { median } from './measure.ts';
 import { type Capacity, models, startReplicas } from './replicas.ts';

@@ -3,7 +3,7 @@ import { BSON, type Document } from 'mongodb';
 import { mintGuestKey, mintKey } from '../../ingress/callers/change-keys.ts';
 import { changeSettings } from '../../shared/account-changes/change-settings.ts';
 import { entryOf } from '../../shared/jobs/usage-outbox.ts';
-import type { Store } from '../../shared/store/store.ts';
+import type { Store } from '../../shared/store/records/store.ts';
 import type { UsageRecord } from '../../shared/store/usage/usage-record.ts';
 import type { ItemBytes } from '../../workers/memory/item-bytes.ts';
 import { resultOf } from '../shared/store/batch-records.ts';

@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { ulid } from 'ulid';
 import type { InferenceJob } from '../../shared/jobs/inference-job.ts';
 import type { UsageReport } from '../../shared/jobs/usage-outbox.ts';
-import type { NewKey } from '../../shared/store/accounts/key.ts';
+import type { NewKey } from '../../shared/store/records/key.ts';
 
 /** The names and sizes of a typical service. The measured items have these, and the page says so. */
 export const model = 'llama-3.3-70b-instruct';

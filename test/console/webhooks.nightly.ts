@@ -2,8 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import OpenAI from 'openai';
 import { openBrowserTests } from '../support/browser/browser-tests.ts';
-import type { WebhookReceiver } from '../support/webhook-receiver.ts';
-import { answerWith, ok, startWebhookReceiver } from '../support/webhook-receiver.ts';
+import { answerWith, ok, startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts';
 
 const env = { WEBHOOK_SECRET_KEY: 'k'.repeat(40), WEBHOOK_HOSTS_PRIVATE: 'localhost:*' };
 const { browserTest, openConsole } = openBrowserTests(test, { env });

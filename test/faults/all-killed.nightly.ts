@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import test, { type ExecutionContext } from 'ava';
-import { leaseLifeMs } from '../../shared/limits/lease-life.ts';
-import { openStore } from '../../shared/open-store.ts';
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
+import { leaseLifeMs } from '../../shared/limits/admit.ts';
+import { openStore } from '../../shared/process/open-store.ts';
 import { answerFor } from '../stack/model-server.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { chat, streamedText } from '../support/chat.ts';

@@ -1,5 +1,6 @@
-import test, { type ExecutionContext } from 'ava';
-import { openStore } from '../../shared/open-store.ts';
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
+import { openStore } from '../../shared/process/open-store.ts';
 import { loadTokenizer } from '../../workers/failover/count-tokens.ts';
 import { answerFor, pieces, promptTokensOf } from '../stack/model-server.ts';
 import { type Stack, startStack } from '../stack/stack.ts';

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import test, { type ExecutionContext } from 'ava';
-import { openStore } from '../../shared/open-store.ts';
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
+import { openStore } from '../../shared/process/open-store.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { chat } from '../support/chat.ts';
 import { faultTest } from '../support/faults/fault-test.ts';

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { Agent } from 'undici';
-import { openStore } from '../../shared/open-store.ts';
+import { openStore } from '../../shared/process/open-store.ts';
 import { partitionCount, partitionLockKey } from '../../shared/redis/keys.ts';
-import { monthOf } from '../../shared/store/accounts/account.ts';
+import { monthOf } from '../../shared/store/records/account.ts';
 import { startStack } from '../stack/stack.ts';
 import { faultTest } from '../support/faults/fault-test.ts';
 import { createMongoHome } from '../support/mongodb/mongo-home.ts';

@@ -1,5 +1,6 @@
-import test, { type ExecutionContext } from 'ava';
-import { openStore } from '../../shared/open-store.ts';
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
+import { openStore } from '../../shared/process/open-store.ts';
 import { countTokens, loadTokenizer } from '../../workers/failover/count-tokens.ts';
 import { answerFor, type Fault, pieces, promptTokensOf } from '../stack/model-server.ts';
 import { type Stack, startStack } from '../stack/stack.ts';

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { requestsToEndKey } from '../../shared/redis/coordination-keys.ts';
+import { requestsToEndKey } from '../../shared/redis/keys.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { linesOf, openBatchClient } from '../support/batch-client.ts';
 import { chat } from '../support/chat.ts';

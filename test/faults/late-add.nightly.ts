@@ -1,8 +1,9 @@
 import { join } from 'node:path';
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
 import { Redis } from 'ioredis';
 import { Agent } from 'undici';
-import { openStore } from '../../shared/open-store.ts';
+import { openStore } from '../../shared/process/open-store.ts';
 import { oneBackend } from '../stack/plan.ts';
 import { type RunningIngress, type Stack, startStack } from '../stack/stack.ts';
 import { faultTest } from '../support/faults/fault-test.ts';

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import test from 'ava';
 import { Redis } from 'ioredis';
-import { openStore } from '../../shared/open-store.ts';
+import { openStore } from '../../shared/process/open-store.ts';
 import { partitionCount } from '../../shared/redis/keys.ts';
 import { createReadOutbox } from '../../workers/usage/outbox.ts';
 import { type Stack, startStack } from '../stack/stack.ts';

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TestFn } from 'ava';
 import { emptyRoom } from '../../shared/batches/batch-room.ts';
-import { openStore } from '../../shared/open-store.ts';
+import { openStore } from '../../shared/process/open-store.ts';
 import { leaseEndsKey, leasesKey } from '../../shared/redis/keys.ts';
-import { monthOf } from '../../shared/store/accounts/account.ts';
+import { monthOf } from '../../shared/store/records/account.ts';
 import { startStack } from '../stack/stack.ts';
 import { type BatchLine, lineOf, linesOf, openBatchClient, tokensIn } from '../support/batch-client.ts';
 import { faultTest } from '../support/faults/fault-test.ts';

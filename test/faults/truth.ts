@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TestFn } from 'ava';
 import { Agent } from 'undici';
-import { leaseGraceMs } from '../../shared/limits/lease-life.ts';
-import { openStore } from '../../shared/open-store.ts';
+import { leaseGraceMs } from '../../shared/limits/admit.ts';
+import { openStore } from '../../shared/process/open-store.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { everyForm } from '../support/client-forms/every-form.ts';
 import { everyEndpoint } from '../support/every-endpoint.ts';

@@ -10,8 +10,8 @@ import OpenAI, {
   UnprocessableEntityError,
 } from 'openai';
 import { enterRoom, newRoomEntry } from '../../shared/batches/batch-room.ts';
-import { openStore } from '../../shared/open-store.ts';
-import type { Store } from '../../shared/store/store.ts';
+import { openStore } from '../../shared/process/open-store.ts';
+import type { Store } from '../../shared/store/records/store.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { documentedFetch } from '../support/documented/documented-fetch.ts';
 import { createFileClient, line } from '../support/file-client.ts';

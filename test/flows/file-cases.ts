@@ -1,6 +1,6 @@
 import { ulid } from 'ulid';
 import { batchClaim } from '../../ingress/idempotency/batch-claim.ts';
-import type { Store } from '../../shared/store/store.ts';
+import type { Store } from '../../shared/store/records/store.ts';
 import type { Stack } from '../stack/stack.ts';
 import { createFileClient, line } from '../support/file-client.ts';
 import { createFurtherKeyClient } from '../support/further-key-client.ts';

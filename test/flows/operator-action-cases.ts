@@ -1,5 +1,5 @@
-import { defaultKeyOf } from '../../shared/store/accounts/key.ts';
-import type { Store } from '../../shared/store/store.ts';
+import { defaultKeyOf } from '../../shared/store/records/key.ts';
+import type { Store } from '../../shared/store/records/store.ts';
 import { usageRecord } from '../shared/store/usage-records.ts';
 import type { Route } from '../support/documented-answers.ts';
 import { createFurtherKeyClient } from '../support/further-key-client.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { decodeJwt } from 'jose';
-import { openStore } from '../../shared/open-store.ts';
+import { openStore } from '../../shared/process/open-store.ts';
 import { batchOf, fileOf } from '../shared/store/batch-records.ts';
 import { endpointOf, webhooksOf } from '../shared/store/webhook-records.ts';
 import { type Stack, startStack } from '../stack/stack.ts';

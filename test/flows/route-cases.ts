@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { makeKey, maskKey } from '../../ingress/callers/api-key.ts';
 import { settingsWritesKey } from '../../shared/redis/keys.ts';
-import type { Store } from '../../shared/store/store.ts';
+import type { Store } from '../../shared/store/records/store.ts';
 import type { Stack } from '../stack/stack.ts';
 import type { Route } from '../support/documented-answers.ts';
 import { fullKey, type KeyClient } from '../support/key-client.ts';

@@ -1,5 +1,5 @@
 import type { ExecutionContext } from 'ava';
-import { openStore } from '../../shared/open-store.ts';
+import { openStore } from '../../shared/process/open-store.ts';
 import { startStack } from '../stack/stack.ts';
 import { documentedRoutes } from '../support/api-routes.ts';
 import {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
-import { openStore } from '../../shared/open-store.ts';
-import type { Store } from '../../shared/store/store.ts';
+import { openStore } from '../../shared/process/open-store.ts';
+import type { Store } from '../../shared/store/records/store.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import {
   type BatchClient,

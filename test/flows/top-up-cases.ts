@@ -1,7 +1,7 @@
 import { ulid } from 'ulid';
 import { hashTopUpCode, makeTopUpCode } from '../../ingress/callers/top-up-code-text.ts';
 import { codeFailuresKey } from '../../shared/redis/keys.ts';
-import type { Store } from '../../shared/store/store.ts';
+import type { Store } from '../../shared/store/records/store.ts';
 import type { Stack } from '../stack/stack.ts';
 import type { Route } from '../support/documented-answers.ts';
 import type { KeyClient } from '../support/key-client.ts';

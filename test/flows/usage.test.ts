@@ -6,7 +6,7 @@ import type { z } from 'zod';
 import { accountListSchema } from '../../ingress/routes/accounts.ts';
 import { planLimitsSchema, planListSchema } from '../../ingress/routes/plans.ts';
 import { usageReportSchema, usageSchema } from '../../ingress/usage/usage-report.ts';
-import { noCounts } from '../../shared/store/usage/usage-sums.ts';
+import { noCounts } from '../../shared/store/usage/usage-record.ts';
 import { countTokens } from '../../workers/failover/count-tokens.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { chargedPrompt } from '../support/charged-prompt.ts';

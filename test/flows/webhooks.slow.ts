@@ -1,6 +1,6 @@
 import test from 'ava';
 import { Webhook } from 'standardwebhooks';
-import { openStore } from '../../shared/open-store.ts';
+import { openStore } from '../../shared/process/open-store.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { linesOf, openBatchClient } from '../support/batch-client.ts';
 import { createKeyClient, type KeyClient } from '../support/key-client.ts';

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { Call } from '../../shared/endpoints/read-call.ts';
+import type { Call } from '../../shared/endpoints/definition/read-call.ts';
 import { endpoints } from '../../shared/endpoints/routes.ts';
 import { bodyFor } from '../../workers/backend-client/body-for.ts';
 import { countPromptTokens } from '../../workers/failover/count-tokens.ts';

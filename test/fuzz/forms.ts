@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { createUploadFile } from '../../ingress/files/upload-file.ts';
 import type { StoredFile } from '../../shared/batches/batch.ts';
 import { emptyRoom } from '../../shared/batches/batch-room.ts';
-import type { Store } from '../../shared/store/store.ts';
+import type { Store } from '../../shared/store/records/store.ts';
 import { hostileLines } from '../support/hostile-lines.ts';
 import { boundary, file, multipart, purpose } from '../support/multipart.ts';
 import { recordedLog } from '../support/recorded-log.ts';

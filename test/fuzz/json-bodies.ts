@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
-import type { Call } from '../../shared/endpoints/read-call.ts';
+import type { Call } from '../../shared/endpoints/definition/read-call.ts';
 import { exceededJsonBound } from '../../shared/json/json-bounds.ts';
 import { bodyFor } from '../../workers/backend-client/body-for.ts';
 import { countPromptTokens } from '../../workers/failover/count-tokens.ts';

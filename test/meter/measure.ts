@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { openStore } from '../../shared/open-store.ts';
+import { openStore } from '../../shared/process/open-store.ts';
 import { partitionOf } from '../../shared/redis/keys.ts';
 import { startStack } from '../stack/stack.ts';
 import { chat, wholeText } from '../support/chat.ts';

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
-import { openStore } from '../../shared/open-store.ts';
+import { openStore } from '../../shared/process/open-store.ts';
 import type { UsageRecord } from '../../shared/store/usage/usage-record.ts';
 import type { Stack } from '../stack/stack.ts';
 import { recordedLog } from '../support/recorded-log.ts';

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { type Configuration, errors, interactionPolicy, type KoaContextWithOIDC, Provider } from 'oidc-provider';
 import { z } from 'zod';
-import { untilListening } from '../../shared/start-error.ts';
+import { untilListening } from '../../shared/process/start-error.ts';
 import { freePort, portAdvice } from './free-port.ts';
 import { loadIdentitySecrets } from './identity-secrets.ts';
 import {

@@ -1,6 +1,6 @@
 import { relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { aborted, shutdownSignal } from '../../shared/process/shutdown.ts';
+import { aborted, shutdownSignal } from '../../shared/concurrency/shutdown.ts';
 import { type StartedEngines, startEngines } from '../engine/start-engines.ts';
 import { freePort } from './free-port.ts';
 import type { StackModel } from './plan.ts';

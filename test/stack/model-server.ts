@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { untilListening } from '../../shared/start-error.ts';
+import { untilListening } from '../../shared/process/start-error.ts';
 import { portAdvice } from './free-port.ts';
 import { createAnswerCall } from './model-server/answer-call.ts';
 import { type Call, createCallList } from './model-server/calls.ts';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { StartError } from '../../shared/start-error.ts';
+import { StartError } from '../../shared/process/start-error.ts';
 import { onDiskVariable } from './on-disk-variable.ts';
 
 export type LogLine = { level?: string; msg?: string; port?: number; [field: string]: unknown };

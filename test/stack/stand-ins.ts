@@ -1,4 +1,4 @@
-import { aborted, shutdownSignal } from '../../shared/process/shutdown.ts';
+import { aborted, shutdownSignal } from '../../shared/concurrency/shutdown.ts';
 import { startIdentityProvider } from './identity-provider.ts';
 import { startModelServer } from './model-server.ts';
 import { dataDirectory, writeRunningStack } from './running-stack.ts';

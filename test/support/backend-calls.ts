@@ -1,6 +1,6 @@
-import { createBackendAgents } from '../../shared/backends/backend-agents.ts';
 import { chatKind } from '../../shared/endpoints/chat/chat.ts';
-import { createChunkConverter } from '../../shared/endpoints/choices/convert-chunks.ts';
+import { createChunkConverter } from '../../shared/endpoints/chat-stream/convert-chunks.ts';
+import { createBackendAgents } from '../../shared/fleet/backend-agents.ts';
 import type { Backend, Timeouts } from '../../shared/plan-file/plan-file.ts';
 import { type BackendCall, createCallBackend } from '../../workers/backend-client/call-backend.ts';
 import { wholeText } from '../../workers/backend-client/read-body.ts';

@@ -11,7 +11,7 @@ import { answerBrokenRequest, answerErrors } from '../../ingress/middleware/answ
 import { assignRequestId } from '../../ingress/middleware/assign-request-id.ts';
 import { readJsonBody } from '../../ingress/middleware/read-json-body.ts';
 import { type RequestState, type Stage, stateOf } from '../../ingress/request-state.ts';
-import { type Clock, systemClock } from '../../shared/bytes/clock.ts';
+import { type Clock, systemClock } from '../../shared/bytes/answer-budget.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { recordedLog } from './recorded-log.ts';
 import { unboundedConnections } from './unbounded-connections.ts';

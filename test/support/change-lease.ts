@@ -1,6 +1,5 @@
-import type { Lane } from '../../shared/lane.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
-import { leasesKey } from '../../shared/redis/keys.ts';
+import { type Lane, leasesKey } from '../../shared/redis/keys.ts';
 import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';
 
 const script = loadLua(new URL('./change-lease.lua', import.meta.url), { keys: 'leasesKey', args: 'request fields' });

@@ -1,4 +1,4 @@
-import { readCall } from '../../shared/endpoints/read-call.ts';
+import { readCall } from '../../shared/endpoints/definition/read-call.ts';
 import { endpointAt } from '../../shared/endpoints/routes.ts';
 import { countPromptTokens } from '../../workers/failover/count-tokens.ts';
 import { anyField } from './read-chat.ts';

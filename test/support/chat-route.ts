@@ -9,7 +9,7 @@ import type { JobLocation } from '../../ingress/replies/waiting-request.ts';
 import { createWaitingRequests } from '../../ingress/replies/waiting-requests.ts';
 import type { RequestState } from '../../ingress/request-state.ts';
 import { createAnswerBudget } from '../../shared/bytes/answer-budget.ts';
-import type { HeldClaim } from '../../shared/idempotency/claim.ts';
+import type { HeldClaim } from '../../shared/jobs/idempotency.ts';
 import type { Reply, ReplyContent } from '../../shared/jobs/replies.ts';
 import { lostReport } from '../../shared/jobs/usage-outbox.ts';
 import { parsePlanFile } from '../../shared/plan-file/plan-file.ts';

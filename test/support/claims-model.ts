@@ -1,6 +1,6 @@
-import { answerKeptMs, claimBytes, repeatsFree } from '../../shared/idempotency/claim.ts';
+import { answerKeptMs, claimBytes, repeatsFree } from '../../shared/jobs/idempotency.ts';
 import type { Repeat } from '../../shared/limits/admission.ts';
-import { endedLifeMs } from '../../shared/limits/lease-life.ts';
+import { endedLifeMs } from '../../shared/limits/admit.ts';
 import { timeouts } from './limits-side.ts';
 
 /** A request with an idempotency key. */

@@ -1,4 +1,3 @@
-import type { Lane } from '../../shared/lane.ts';
 import type {
   Admission,
   AdmitAnswer,
@@ -10,6 +9,7 @@ import type {
 import type { Allowance } from '../../shared/limits/admit.ts';
 import type { ReleaseAnswer } from '../../shared/limits/release.ts';
 import type { MonthTokens } from '../../shared/limits/seed.ts';
+import type { Lane } from '../../shared/redis/keys.ts';
 import type { Start } from '../../workers/requests/start-run.ts';
 import { createClaimsModel, type ModelClaim, type ModelClaimEnd } from './claims-model.ts';
 import { timeouts } from './limits-side.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Claim, ClaimEnd } from '../../shared/idempotency/claim.ts';
+import type { Claim, ClaimEnd } from '../../shared/jobs/idempotency.ts';
 import type { Admission, LimitCounters } from '../../shared/limits/admission.ts';
 import type { Allowance } from '../../shared/limits/admit.ts';
 import type { Redis } from '../../shared/redis/connections.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
-import type { Lane } from '../../shared/lane.ts';
 import type { Allowance } from '../../shared/limits/admit.ts';
+import type { Lane } from '../../shared/redis/keys.ts';
 
 /** The clock may be moved to the next of these, exactly or one millisecond before or after. */
 const edges = [

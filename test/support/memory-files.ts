@@ -1,4 +1,4 @@
-import type { FileStore } from '../../shared/store/files/file-store.ts';
+import type { FileStore } from '../../shared/store/file-store.ts';
 
 /** Files in memory that can only be read. `fail` makes the next read fail. `onRead` is called for each read. */
 export function memoryFiles(files: Readonly<Record<string, string | Uint8Array>>, onRead: () => void = () => {}) {

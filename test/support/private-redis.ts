@@ -1,8 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Redis } from '../../shared/redis/connections.ts';
-import { connectForWork } from '../../shared/redis/connections.ts';
+import { connectForWork, type Redis } from '../../shared/redis/connections.ts';
 import { databasesMax, type RedisServer, startRedis } from '../stack/redis-server.ts';
 import { recordedLog } from './recorded-log.ts';
 

@@ -1,5 +1,5 @@
+import { type CallableModels, type ReadCall, readCall } from '../../shared/endpoints/definition/read-call.ts';
 import type { ListedFields } from '../../shared/endpoints/fields/listed-fields.ts';
-import { type CallableModels, type ReadCall, readCall } from '../../shared/endpoints/read-call.ts';
 import { endpointAt } from '../../shared/endpoints/routes.ts';
 import type { SentJson } from '../../shared/json/exact-json.ts';
 

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Reply } from '../../shared/jobs/replies.ts';
-import { decodeEntry } from '../../shared/jobs/reply-frames.ts';
+import { decodeEntry, type Reply } from '../../shared/jobs/replies.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { replyStreamKey } from '../../shared/redis/keys.ts';
 

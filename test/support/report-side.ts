@@ -1,8 +1,8 @@
 import { parse } from 'csv-parse/sync';
 import type { GroupName } from '../../ingress/usage/usage-query.ts';
 import type { Prices } from '../../shared/plan-file/plan-file.ts';
-import { countsOf, type UsageDetail } from '../../shared/store/usage/usage-details.ts';
 import type { UsageRecord } from '../../shared/store/usage/usage-record.ts';
+import { countsOf, type UsageDetail } from '../../shared/store/usage/usage-tables.ts';
 
 /** The details of these records, as a store returns them: by account, then by day, in pieces. */
 export async function* detailsOf(records: readonly UsageRecord[], pieceLength = 7): AsyncGenerator<UsageDetail[]> {

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Store } from '../../shared/store/store.ts';
+import type { Store } from '../../shared/store/records/store.ts';
 import type { UsageRecord } from '../../shared/store/usage/usage-record.ts';
 import type { Stack } from '../stack/stack.ts';
 

@@ -1,11 +1,10 @@
 import { createRequestLookUp } from '../../ingress/requests/find-requests.ts';
 import type { UsageReport } from '../../shared/jobs/usage-outbox.ts';
-import type { Lane } from '../../shared/lane.ts';
 import { createSettle } from '../../shared/limits/settle.ts';
 import { createRegistry } from '../../shared/process/metrics.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
-import { outboxKey, outboxMarksKey, partitionOf } from '../../shared/redis/keys.ts';
-import type { Store } from '../../shared/store/store.ts';
+import { type Lane, outboxKey, outboxMarksKey, partitionOf } from '../../shared/redis/keys.ts';
+import type { Store } from '../../shared/store/records/store.ts';
 import { createEndLeases } from '../../workers/requests/expire-leases.ts';
 import { createMarkStreaming, createStartRun } from '../../workers/requests/start-run.ts';
 import { createDrainPartition } from '../../workers/usage/drain-partition.ts';

@@ -1,4 +1,4 @@
-import type { Store } from '../../shared/store/store.ts';
+import type { Store } from '../../shared/store/records/store.ts';
 import { createKnownBytes, createResultRoom, type ResultRoom } from '../../workers/batches/lines/result-room.ts';
 
 /** The room of accounts for results, as a worker has it. `clock` is that of what it has read. */

@@ -5,7 +5,7 @@ import { createRequestQueues } from '../../ingress/queue/request-queues.ts';
 import { modelQueue } from '../../shared/jobs/queues.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
-import { countingKey, queueDepthsKey } from '../../shared/redis/coordination-keys.ts';
+import { countingKey, queueDepthsKey } from '../../shared/redis/keys.ts';
 import { createWorkerMetrics } from '../../workers/metrics.ts';
 import { createHeldPayloads, createLaneWorker } from '../../workers/queue/lane-worker.ts';
 import { recordedLog } from './recorded-log.ts';

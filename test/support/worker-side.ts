@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { Registry } from 'prom-client';
-import { createBackendAgents } from '../../shared/backends/backend-agents.ts';
 import { createAnswerBudget } from '../../shared/bytes/answer-budget.ts';
-import { createKeptAnswers } from '../../shared/idempotency/kept-answer.ts';
+import { createBackendAgents } from '../../shared/fleet/backend-agents.ts';
+import { createKeptAnswers } from '../../shared/jobs/idempotency.ts';
 import { type InferenceJob, inferenceJobSchema } from '../../shared/jobs/inference-job.ts';
 import type { Reply } from '../../shared/jobs/replies.ts';
 import { createSettle } from '../../shared/limits/settle.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
-import { sendCancellation } from '../../shared/jobs/cancellation.ts';
+import { sendCancellation } from '../../shared/jobs/control-messages.ts';
 import { connectForWork } from '../../shared/redis/connections.ts';
 import { controlStreamKey } from '../../shared/redis/keys.ts';
 import { listenForControl, waitForControl } from '../../workers/listen-for-control.ts';

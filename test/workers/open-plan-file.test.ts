@@ -1,6 +1,6 @@
 import test from 'ava';
 import type { FleetProcess } from '../../shared/fleet/note-process.ts';
-import { createPlanFileInForce } from '../../shared/plan-file/live/plan-file-in-force.ts';
+import { createPlanFileInForce } from '../../shared/process/watch-plan-file.ts';
 import { createServedPlanFile } from '../../workers/open-plan-file.ts';
 import { parsedPlan } from '../support/parsed-plan.ts';
 import { recordedLog } from '../support/recorded-log.ts';

@@ -1,11 +1,10 @@
 import { createHmac, hkdfSync } from 'node:crypto';
 import { endpointAt } from '../../shared/endpoints/routes.ts';
 import type { QueuedCall } from '../../shared/jobs/inference-job.ts';
-import { parseExactly } from '../../shared/json/exact-json.ts';
-import { mayBeInexact } from '../../shared/json/may-be-inexact.ts';
-import type { Lane } from '../../shared/lane.ts';
+import { mayBeInexact, parseExactly } from '../../shared/json/exact-json.ts';
 import type { Backend, PlanFile } from '../../shared/plan-file/plan-file.ts';
 import { priorityMax, usualPriority } from '../../shared/plan-file/plan-file-schema.ts';
+import type { Lane } from '../../shared/redis/keys.ts';
 
 type CallFields = Pick<
   QueuedCall,

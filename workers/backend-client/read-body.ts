@@ -1,5 +1,4 @@
-import { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
-import { readSaidBody } from '../../shared/endpoints/answers/backend-said.ts';
+import { BackendError, readSaidBody } from '../../shared/endpoints/answers/backend-error.ts';
 import { decodeBackendText } from '../../shared/endpoints/answers/parse-backend-json.ts';
 import type { SizeBudget } from '../../shared/endpoints/definition/answer-format.ts';
 import { type BodyReader, type Exchange, type Head, readRetryAfter } from './exchange.ts';

@@ -1,11 +1,10 @@
-import { type AskBackend, testHealth } from '../../shared/backends/ask-backend.ts';
-import { askFacts, type BackendFacts, modelNamesAt } from '../../shared/backends/backend-facts.ts';
-import { oncePerObject } from '../../shared/once-per-object.ts';
+import { repeatWhile } from '../../shared/concurrency/repeat-while.ts';
+import { createSingleFlight, oncePerObject } from '../../shared/concurrency/single-flight.ts';
+import { type AskBackend, testHealth } from '../../shared/fleet/ask-backend.ts';
+import { askFacts, type BackendFacts, modelNamesAt } from '../../shared/fleet/backend-facts.ts';
 import type { Backend, PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../shared/process/log.ts';
 import { atMostEvery, type Check } from '../../shared/process/operations.ts';
-import { repeatWhile } from '../../shared/process/repeat-while.ts';
-import { createSingleFlight } from '../../shared/single-flight.ts';
 
 const lookEveryMs = 30_000;
 /** One that has not answered, or not now, is asked at the next look. */

@@ -1,6 +1,6 @@
-import type { Lane } from '../../shared/lane.ts';
-import { oncePerObject } from '../../shared/once-per-object.ts';
+import { oncePerObject } from '../../shared/concurrency/single-flight.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
+import type { Lane } from '../../shared/redis/keys.ts';
 import { type BackendUse, batchCallsMax, noShare, type Share, unlimited } from '../fleet-limits/renew-shares.ts';
 import type { Candidate } from './choose-backend.ts';
 

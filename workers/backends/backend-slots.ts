@@ -1,5 +1,5 @@
-import type { Lane } from '../../shared/lane.ts';
 import type { Backend, PlanFile } from '../../shared/plan-file/plan-file.ts';
+import type { Lane } from '../../shared/redis/keys.ts';
 import type { BackendUse, Share } from '../fleet-limits/renew-shares.ts';
 import { type BackendLoad, createBackendLoad } from './backend-load.ts';
 import { probeAfterMs } from './breaker.ts';

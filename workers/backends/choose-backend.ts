@@ -1,5 +1,5 @@
-import type { Lane } from '../../shared/lane.ts';
 import type { Backend } from '../../shared/plan-file/plan-file.ts';
+import type { Lane } from '../../shared/redis/keys.ts';
 
 /** A backend that serves the model and was not tried yet in this pass. */
 export type Candidate = {

@@ -1,8 +1,8 @@
-import type { AskBackend } from '../../shared/backends/ask-backend.ts';
-import type { BackendKeys } from '../../shared/backends/backend-keys.ts';
+import type { AskBackend } from '../../shared/fleet/ask-backend.ts';
+import type { BackendKeys } from '../../shared/fleet/backend-keys.ts';
 import { createBackendPauses } from '../../shared/fleet/backend-pauses.ts';
-import type { PlanFileInForce } from '../../shared/plan-file/live/plan-file-in-force.ts';
 import type { Log } from '../../shared/process/log.ts';
+import type { PlanFileInForce } from '../../shared/process/watch-plan-file.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import type { Shares } from '../fleet-limits/start-share-renewal.ts';
 import { startShares } from '../fleet-limits/start-shares.ts';

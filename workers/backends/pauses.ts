@@ -1,7 +1,7 @@
+import { repeatWhile } from '../../shared/concurrency/repeat-while.ts';
 import type { BackendPauses } from '../../shared/fleet/backend-pauses.ts';
-import type { PauseKind } from '../../shared/fleet/process-load.ts';
+import type { PauseKind } from '../../shared/fleet/note-process.ts';
 import type { Log } from '../../shared/process/log.ts';
-import { repeatWhile } from '../../shared/process/repeat-while.ts';
 import type { BackendNews, Pause } from '../fleet-limits/renew-shares.ts';
 
 /** `full`: it is busy, and has not said for how long. */

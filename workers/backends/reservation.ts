@@ -1,5 +1,5 @@
-import type { Lane } from '../../shared/lane.ts';
 import type { Backend, PlanFile } from '../../shared/plan-file/plan-file.ts';
+import type { Lane } from '../../shared/redis/keys.ts';
 import type { BackendHealth, CallEnd, TrackedCall } from './backend-health.ts';
 import type { BackendLoad } from './backend-load.ts';
 import type { Pauses } from './pauses.ts';

@@ -1,5 +1,5 @@
-import { type Lane, lanes } from '../../shared/lane.ts';
-import { repeatWhile } from '../../shared/process/repeat-while.ts';
+import { repeatWhile } from '../../shared/concurrency/repeat-while.ts';
+import { type Lane, lanes } from '../../shared/redis/keys.ts';
 
 /** Jobs that wait for a backend, in the order of asking. Lines of batches come after all others. */
 interface WaitingJobs<Ask extends WaitingAsk, Result> extends Disposable {

@@ -1,8 +1,8 @@
 import type { Batch } from '../../shared/batches/batch.ts';
 import { nextBatch } from '../../shared/batches/batch-states.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
-import type { BatchStore } from '../../shared/store/batches/batch-store.ts';
-import type { Store } from '../../shared/store/store.ts';
+import type { BatchStore } from '../../shared/store/records/batch-store.ts';
+import type { Store } from '../../shared/store/records/store.ts';
 import { createBackoff } from '../upkeep/repeat-task.ts';
 import {
   type AccountAction,

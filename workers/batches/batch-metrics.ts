@@ -1,11 +1,10 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { batchStates } from '../../shared/batches/batch.ts';
+import { within } from '../../shared/concurrency/shutdown.ts';
 import { endpoints } from '../../shared/endpoints/routes.ts';
-import { startAtZero } from '../../shared/process/metrics.ts';
-import { observeGauge } from '../../shared/process/observe-gauge.ts';
-import { within } from '../../shared/process/shutdown.ts';
-import type { BatchStats } from '../../shared/store/batches/batch-records.ts';
-import type { BatchStore } from '../../shared/store/batches/batch-store.ts';
+import { observeGauge, startAtZero } from '../../shared/process/metrics.ts';
+import type { BatchStats } from '../../shared/store/records/batch-records.ts';
+import type { BatchStore } from '../../shared/store/records/batch-store.ts';
 import { pauseReasons } from './lines/finish-line-attempt.ts';
 
 export type BatchMetrics = ReturnType<typeof createBatchMetrics>;

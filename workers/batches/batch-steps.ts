@@ -3,7 +3,7 @@ import type { Batch } from '../../shared/batches/batch.ts';
 import { leaveRoom } from '../../shared/batches/batch-room.ts';
 import { type BatchEvent, hasJustEnded, isOver, nextBatch } from '../../shared/batches/batch-states.ts';
 import type { Log } from '../../shared/process/log.ts';
-import type { BatchStore } from '../../shared/store/batches/batch-store.ts';
+import type { BatchStore } from '../../shared/store/records/batch-store.ts';
 import { createBackoff } from '../upkeep/repeat-task.ts';
 import type { createClearBatch, createCloseBatch } from './files/close-batch.ts';
 import type { createValidateBatch } from './files/validate-batch.ts';

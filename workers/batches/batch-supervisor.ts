@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Batch } from '../../shared/batches/batch.ts';
+import { repeatWhile } from '../../shared/concurrency/repeat-while.ts';
+import { within } from '../../shared/concurrency/shutdown.ts';
 import type { Log } from '../../shared/process/log.ts';
-import { repeatWhile } from '../../shared/process/repeat-while.ts';
-import { within } from '../../shared/process/shutdown.ts';
 import { batchLockKey } from '../../shared/redis/keys.ts';
-import type { BatchStore } from '../../shared/store/batches/batch-store.ts';
+import type { BatchStore } from '../../shared/store/records/batch-store.ts';
 import type { AcquireLock, ReleaseLock } from '../upkeep/locks.ts';
 import type { AccountScheduler } from './account-scheduler.ts';
 import { type BatchSteps, createBatchSteps, type StepDeps } from './batch-steps.ts';

@@ -1,12 +1,11 @@
-import { createListWorkers } from '../../shared/jobs/list-workers.ts';
+import { createListWorkers } from '../../shared/fleet/follow-fleet.ts';
 import { createRelease } from '../../shared/limits/release.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { LimitMetrics } from '../../shared/process/metrics.ts';
-import type { Redis } from '../../shared/redis/connections.ts';
+import { type Redis, redisNow } from '../../shared/redis/connections.ts';
 import { leasesKey } from '../../shared/redis/keys.ts';
-import { redisNow } from '../../shared/redis/redis-now.ts';
-import type { Store } from '../../shared/store/store.ts';
+import type { Store } from '../../shared/store/records/store.ts';
 import type { LaneWork } from '../queue/lane-worker.ts';
 import { createAcquireLock, createReleaseLock } from '../upkeep/locks.ts';
 import { createAccountScheduler } from './account-scheduler.ts';

@@ -1,7 +1,7 @@
 import type { Batch, BatchRetry } from '../../shared/batches/batch.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
-import type { BatchStore } from '../../shared/store/batches/batch-store.ts';
+import type { BatchStore } from '../../shared/store/records/batch-store.ts';
 import type { LineInProgress } from './line-window.ts';
 import type { LineRequest } from './lines/batch-job.ts';
 import { afterAll, type FinishLineAttempt } from './lines/finish-line-attempt.ts';

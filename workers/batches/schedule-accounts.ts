@@ -1,13 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import { controlStreamLengthMax } from '../../shared/jobs/cancellation.ts';
-import type { ListWorkers } from '../../shared/jobs/list-workers.ts';
+import { within } from '../../shared/concurrency/shutdown.ts';
+import type { ListWorkers } from '../../shared/fleet/follow-fleet.ts';
+import { controlStreamLengthMax } from '../../shared/jobs/control-messages.ts';
 import type { Log } from '../../shared/process/log.ts';
-import { within } from '../../shared/process/shutdown.ts';
 import { type Redis, readStrings } from '../../shared/redis/connections.ts';
-import { batchSchedulerLockKey } from '../../shared/redis/coordination-keys.ts';
-import { batchLockKey, controlStreamKey } from '../../shared/redis/keys.ts';
-import type { BatchStore } from '../../shared/store/batches/batch-store.ts';
+import { batchLockKey, batchSchedulerLockKey, controlStreamKey } from '../../shared/redis/keys.ts';
+import type { BatchStore } from '../../shared/store/records/batch-store.ts';
 import type { AcquireLock, ReleaseLock } from '../upkeep/locks.ts';
 
 /** A dead scheduler is replaced after this time, plus the time until another worker tries to acquire its lock. */

@@ -1,4 +1,4 @@
-import { promptTooLong } from '../../shared/endpoints/answers/prompt-too-long.ts';
+import { promptTooLong } from '../../shared/endpoints/answers/backend-error.ts';
 import { endpointAt } from '../../shared/endpoints/routes.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { QueuedCall } from '../../shared/jobs/inference-job.ts';

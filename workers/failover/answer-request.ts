@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { answerIdIn } from '../../shared/endpoints/answers/answer-id.ts';
 import { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
+import { answerIdIn } from '../../shared/endpoints/answers/with-missing.ts';
 import type {
   AnswerFormat,
   StreamFormat,

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { holderOf } from '../../shared/caller.ts';
 import { endpointAt } from '../../shared/endpoints/routes.ts';
+import { holderOf } from '../../shared/store/records/account.ts';
 import type { BackendSlots, SlotAnswer } from '../backends/backend-slots.ts';
 import type { Slot } from '../backends/reservation.ts';
 import type { AnswerOutcome } from './answer-outcome.ts';

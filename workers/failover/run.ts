@@ -1,7 +1,7 @@
 import type { HeldAnswer } from '../../shared/bytes/answer-budget.ts';
 import type { InferenceJob, QueuedCall } from '../../shared/jobs/inference-job.ts';
 import type { RunProgress } from '../../shared/jobs/replies.ts';
-import type { Lane } from '../../shared/lane.ts';
+import type { Lane } from '../../shared/redis/keys.ts';
 import type { UsageAttempt } from '../../shared/store/usage/usage-record.ts';
 import type { Span } from '../../shared/tracing/span.ts';
 import type { Reservation } from '../backends/reservation.ts';

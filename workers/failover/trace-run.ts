@@ -1,9 +1,14 @@
 import type { QueuedCall } from '../../shared/jobs/inference-job.ts';
 import type { TokenUsage } from '../../shared/jobs/replies.ts';
-import type { Lane } from '../../shared/lane.ts';
 import type { Backend } from '../../shared/plan-file/plan-file.ts';
-import { queueAttributes } from '../../shared/tracing/queue-attributes.ts';
-import type { Span, SpanAttributes, TraceContext, Tracing } from '../../shared/tracing/span.ts';
+import type { Lane } from '../../shared/redis/keys.ts';
+import {
+  queueAttributes,
+  type Span,
+  type SpanAttributes,
+  type TraceContext,
+  type Tracing,
+} from '../../shared/tracing/span.ts';
 import { isAssembled } from '../backend-client/body-for.ts';
 
 type TracedRun = {

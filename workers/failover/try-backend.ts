@@ -1,6 +1,6 @@
 import { Counter, Histogram, type Registry } from 'prom-client';
 import { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
-import { answerBytesMax } from '../../shared/endpoints/answers/size-budget.ts';
+import { answerBytesMax } from '../../shared/endpoints/answers/parse-backend-json.ts';
 import { endpointAt } from '../../shared/endpoints/routes.ts';
 import type { Backend, PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../shared/process/log.ts';

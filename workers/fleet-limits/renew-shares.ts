@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { type PauseKind, pauseKinds } from '../../shared/fleet/process-load.ts';
+import { type PauseKind, pauseKinds } from '../../shared/fleet/note-process.ts';
+import { storedJson } from '../../shared/json/json-values.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
-import { sharesExpiryKey, sharesKey } from '../../shared/redis/coordination-keys.ts';
+import { sharesExpiryKey, sharesKey } from '../../shared/redis/keys.ts';
 import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';
-import { storedJson } from '../../shared/stored-values.ts';
 
 /**
  * What a worker uses and needs of a backend. `limit`: concurrent calls of the whole fleet; undefined if there is no limit, except the one

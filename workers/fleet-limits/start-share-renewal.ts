@@ -1,8 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { within } from '../../shared/concurrency/shutdown.ts';
 import type { Log } from '../../shared/process/log.ts';
-import { within } from '../../shared/process/shutdown.ts';
-import type { BackendNews, BackendUse, PoolMembership, RenewedShares, RenewShares, Share } from './renew-shares.ts';
-import { shareMs, unlimited } from './renew-shares.ts';
+import {
+  type BackendNews,
+  type BackendUse,
+  type PoolMembership,
+  type RenewedShares,
+  type RenewShares,
+  type Share,
+  shareMs,
+  unlimited,
+} from './renew-shares.ts';
 
 /** This worker's shares of its backends' fleet limits. */
 export interface Shares extends AsyncDisposable {

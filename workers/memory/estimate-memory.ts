@@ -1,4 +1,4 @@
-import { answerKeptMs, keptBytesMax } from '../../shared/idempotency/claim.ts';
+import { answerKeptMs, keptBytesMax } from '../../shared/jobs/idempotency.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import { guestPlan } from '../../shared/plan-file/plan-file-schema.ts';
 import type { Log } from '../../shared/process/log.ts';
@@ -45,7 +45,7 @@ export type Estimate = {
 const hourSeconds = 3_600;
 const monthDays = 30;
 const daySeconds = 86_400;
-/** An ended request is remembered for an hour past its deadline (`shared/limits/lease-life.ts`). */
+/** An ended request is remembered for an hour past its deadline (`shared/limits/admit.ts`). */
 const markedSeconds = 3_600;
 /** Events are trimmed 10 s after they were drained (`workers/usage/usage-drainer.ts`). */
 const drainedSeconds = 10;

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { outboxLengthFor } from '../../shared/redis/outbox-bound.ts';
+import { outboxLengthFor } from '../../shared/jobs/usage-outbox.ts';
 import { type Demand, type Estimate, estimateMemory, type Part, sumOf } from './estimate-memory.ts';
 import { itemBytes } from './item-bytes.ts';
 

@@ -1,5 +1,5 @@
-import { type Lane, lanes } from '../../shared/lane.ts';
 import type { Log } from '../../shared/process/log.ts';
+import { type Lane, lanes } from '../../shared/redis/keys.ts';
 import type { ReserveOutcome } from '../backends/backend-slots.ts';
 import type { StopReason } from '../failover/run.ts';
 import type { HeldPayloads, LaneWorker, LockedJob } from './lane-worker.ts';

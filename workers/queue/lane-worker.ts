@@ -1,10 +1,10 @@
 import { createRedisBackend, Job, Worker } from 'bullmq';
 import type { Gauge } from 'prom-client';
+import { repeatWhile } from '../../shared/concurrency/repeat-while.ts';
 import { lockMs, type QueueId, renewLocksEveryMs, workerOptions } from '../../shared/jobs/queues.ts';
-import type { Lane } from '../../shared/lane.ts';
 import type { Log } from '../../shared/process/log.ts';
-import { repeatWhile } from '../../shared/process/repeat-while.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
+import type { Lane } from '../../shared/redis/keys.ts';
 import type { Reservation } from '../backends/reservation.ts';
 import type { Outcome, ProcessJob, StopReason, TakenJob } from '../failover/run.ts';
 

@@ -1,5 +1,5 @@
-import type { Lane } from '../../shared/lane.ts';
-import { createBusyLoop } from '../../shared/turns/busy-loop.ts';
+import { createBusyLoop } from '../../shared/concurrency/in-turn.ts';
+import type { Lane } from '../../shared/redis/keys.ts';
 
 /** Until it is disposed of, a line counts as if its answer had as many bytes as the last one of its account. */
 export interface LineTurn extends Disposable {

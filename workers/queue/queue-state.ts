@@ -1,4 +1,4 @@
-import type { Lane } from '../../shared/lane.ts';
+import type { Lane } from '../../shared/redis/keys.ts';
 import type { ReserveOutcome } from '../backends/backend-slots.ts';
 import type { HeldPayloads, LaneWorker } from './lane-worker.ts';
 import type { LinePace } from './line-pace.ts';

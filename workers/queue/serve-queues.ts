@@ -1,10 +1,10 @@
 import { lookForStalledEveryMs, modelQueue } from '../../shared/jobs/queues.ts';
-import { type Lane, lanes } from '../../shared/lane.ts';
-import type { PlanFileInForce } from '../../shared/plan-file/live/plan-file-in-force.ts';
 import type { WorkerConfig } from '../../shared/process/config.ts';
 import type { Log } from '../../shared/process/log.ts';
+import type { PlanFileInForce } from '../../shared/process/watch-plan-file.ts';
 import { groupByTag } from '../../shared/redis/cluster.ts';
 import { inOneSlot, type Redis } from '../../shared/redis/connections.ts';
+import { type Lane, lanes } from '../../shared/redis/keys.ts';
 import type { BackendSlots } from '../backends/backend-slots.ts';
 import { existingKeys } from '../replies/watch-readers.ts';
 import { createDispatcher, type Dispatcher } from './dispatcher.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { within } from '../../shared/concurrency/shutdown.ts';
 import type { Log } from '../../shared/process/log.ts';
-import { within } from '../../shared/process/shutdown.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { bellKey, queuePrefix } from '../../shared/redis/keys.ts';
 import type { Dispatcher } from './dispatcher.ts';

@@ -1,8 +1,7 @@
-import type { Reply } from '../../shared/jobs/replies.ts';
-import { encodeFrame } from '../../shared/jobs/reply-frames.ts';
+import { encodeFrame, type Reply } from '../../shared/jobs/replies.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
-import { atEndOfTurn } from '../../shared/redis/end-of-turn.ts';
 import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';
+import { atEndOfTurn } from '../../shared/redis/observe-connection.ts';
 
 const script = loadLua(new URL('./append-entry.lua', import.meta.url), {
   keys: 'stream',

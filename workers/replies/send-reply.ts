@@ -1,6 +1,5 @@
 import { type ApiError, replyLost } from '../../shared/errors.ts';
-import { packError } from '../../shared/jobs/carried-error.ts';
-import type { ReplyContent, RunProgress, TokenUsage } from '../../shared/jobs/replies.ts';
+import { packError, type ReplyContent, type RunProgress, type TokenUsage } from '../../shared/jobs/replies.ts';
 import type { PostedReply, ReplyFrames } from './reply-frames.ts';
 import { type AnswerBody, bytesOfBody, type PieceOptions, sendPieces, textOfBody } from './send-pieces.ts';
 

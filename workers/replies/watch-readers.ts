@@ -1,5 +1,5 @@
+import { repeatWhile } from '../../shared/concurrency/repeat-while.ts';
 import type { Log } from '../../shared/process/log.ts';
-import { repeatWhile } from '../../shared/process/repeat-while.ts';
 import { inOneSlot, type Redis } from '../../shared/redis/connections.ts';
 
 /**

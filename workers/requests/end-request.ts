@@ -1,6 +1,11 @@
 import { ApiError, replyLost } from '../../shared/errors.ts';
-import { type ClaimEnd, keepsAnswer, mayKeepAnswer, notKeptHeader } from '../../shared/idempotency/claim.ts';
-import type { KeptAnswers } from '../../shared/idempotency/kept-answer.ts';
+import {
+  type ClaimEnd,
+  type KeptAnswers,
+  keepsAnswer,
+  mayKeepAnswer,
+  notKeptHeader,
+} from '../../shared/jobs/idempotency.ts';
 import type { InferenceJob } from '../../shared/jobs/inference-job.ts';
 import { unchallengedMs } from '../../shared/jobs/queues.ts';
 import type { TokenUsage } from '../../shared/jobs/replies.ts';
@@ -8,7 +13,7 @@ import type { UsageReport } from '../../shared/jobs/usage-outbox.ts';
 import type { Settle, SettleAnswer, Settlement } from '../../shared/limits/settle.ts';
 import type { Log } from '../../shared/process/log.ts';
 import { countSettled, type LimitMetrics } from '../../shared/process/metrics.ts';
-import { traceSettlement } from '../../shared/tracing/trace-settlement.ts';
+import { traceSettlement } from '../../shared/tracing/span.ts';
 import type { Answer } from '../failover/answer-request.ts';
 import { noTokens, usageReport } from '../failover/answer-usage.ts';
 import type { Run } from '../failover/run.ts';

@@ -1,13 +1,14 @@
 import { Counter, type Registry } from 'prom-client';
 import { z } from 'zod';
-import type { Lane } from '../../shared/lane.ts';
-import { leaseGraceMs, leaseLifeMs } from '../../shared/limits/lease-life.ts';
-import { observeGauge } from '../../shared/process/observe-gauge.ts';
-import { within } from '../../shared/process/shutdown.ts';
-import { ifAvailable, nodeOf, type Redis } from '../../shared/redis/connections.ts';
+import { within } from '../../shared/concurrency/shutdown.ts';
+import { storedJson } from '../../shared/json/json-values.ts';
+import { leaseGraceMs, leaseLifeMs } from '../../shared/limits/admit.ts';
+import { observeGauge } from '../../shared/process/metrics.ts';
+import { ifAvailable, nodeOf, type Redis, redisNow } from '../../shared/redis/connections.ts';
 import {
   keptBytesKey,
   keyCountersKey,
+  type Lane,
   type LeaseHolder,
   leaseHolderOf,
   leaseHoldersKey,
@@ -17,8 +18,6 @@ import {
   partitionOf,
 } from '../../shared/redis/keys.ts';
 import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';
-import { redisNow } from '../../shared/redis/redis-now.ts';
-import { storedJson } from '../../shared/stored-values.ts';
 
 /** Accounts of a partition that are checked at a time. If there are more, the rest follow. */
 const accountsAtOnce = 100;

@@ -1,7 +1,6 @@
 import { Counter, Histogram, type Registry } from 'prom-client';
 import type { AnswerBudget } from '../../shared/bytes/answer-budget.ts';
-import { holderOf } from '../../shared/caller.ts';
-import { answerTooLarge } from '../../shared/endpoints/answers/size-budget.ts';
+import { answerTooLarge } from '../../shared/endpoints/answers/parse-backend-json.ts';
 import {
   type ApiError,
   clientGone,
@@ -12,12 +11,12 @@ import {
   upstreamsExhausted,
   waitedTooLong,
 } from '../../shared/errors.ts';
-import { mayKeepAnswer } from '../../shared/idempotency/claim.ts';
+import { mayKeepAnswer } from '../../shared/jobs/idempotency.ts';
 import { type InferenceJob, inferenceJobSchema } from '../../shared/jobs/inference-job.ts';
-import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
-import { queueMsOf } from '../../shared/plan-file/queue-times.ts';
+import { type PlanFile, queueMsOf } from '../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../shared/process/log.ts';
 import { durationBuckets } from '../../shared/process/metrics.ts';
+import { holderOf } from '../../shared/store/records/account.ts';
 import type { Tracing } from '../../shared/tracing/span.ts';
 import { createWatchdog } from '../backend-client/time-limit.ts';
 import { type AnswerOutcome, refusedBy, tooLongFor, type UsageCounters } from '../failover/answer-outcome.ts';

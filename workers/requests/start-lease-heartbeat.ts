@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { leaseLifeMs, renewLeasesEveryMs } from '../../shared/limits/lease-life.ts';
+import { repeatWhile } from '../../shared/concurrency/repeat-while.ts';
+import { leaseLifeMs, renewLeasesEveryMs } from '../../shared/limits/admit.ts';
 import type { Log } from '../../shared/process/log.ts';
-import { repeatWhile } from '../../shared/process/repeat-while.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { leaseEndsKey, partitionOf } from '../../shared/redis/keys.ts';
 import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';

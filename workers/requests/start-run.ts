@@ -1,9 +1,7 @@
-import type { Lane } from '../../shared/lane.ts';
-import { interruptedLifeMs, leaseGraceMs, startedLifeMs } from '../../shared/limits/lease-life.ts';
+import { interruptedLifeMs, leaseGraceMs, startedLifeMs } from '../../shared/limits/admit.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
-import { endedRequestKey, leaseKeysOf, leasesKey } from '../../shared/redis/keys.ts';
-import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';
-import { createReadNumbers, wordsOf } from '../../shared/redis/read-answer.ts';
+import { endedRequestKey, type Lane, leaseKeysOf, leasesKey } from '../../shared/redis/keys.ts';
+import { createReadNumbers, loadLua, loadScript, wordsOf } from '../../shared/redis/load-lua.ts';
 
 /**
  * `run`: call a backend; `remainingMs` are left. For every other outcome, call none. `late`: its first start comes too late; `expired`: its

@@ -1,7 +1,6 @@
 import { z } from 'zod';
-import type { Redis } from '../../shared/redis/connections.ts';
+import { type Redis, redisNow } from '../../shared/redis/connections.ts';
 import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';
-import { redisNow } from '../../shared/redis/redis-now.ts';
 
 const acquireLua = loadLua(new URL('./acquire.lua', import.meta.url), { keys: 'lockKey', args: 'worker holdMs' });
 const releaseLua = loadLua(new URL('./release.lua', import.meta.url), { keys: 'lockKey', args: 'worker' });

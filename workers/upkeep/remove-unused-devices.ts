@@ -1,18 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ulid } from 'ulid';
 import { z } from 'zod';
-import { markLifeMs } from '../../shared/account-changes/change-marks.ts';
+import { markLifeMs } from '../../shared/account-changes/change-account.ts';
 import { toApiError } from '../../shared/errors.ts';
 import { guestPlan } from '../../shared/plan-file/plan-file-schema.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
-import { deviceLockKey, devicesLookedAtKey } from '../../shared/redis/coordination-keys.ts';
-import { countersKey, leasesKey, versionKeysOf } from '../../shared/redis/keys.ts';
+import { countersKey, deviceLockKey, devicesLookedAtKey, leasesKey, versionKeysOf } from '../../shared/redis/keys.ts';
 import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';
-import { type Account, lastSeen, monthOf } from '../../shared/store/accounts/account.ts';
-import type { ListedAccount } from '../../shared/store/accounts/account-store.ts';
-import { lastUseOf } from '../../shared/store/accounts/key.ts';
-import type { Store } from '../../shared/store/store.ts';
+import { type Account, lastSeen, monthOf } from '../../shared/store/records/account.ts';
+import type { ListedAccount } from '../../shared/store/records/account-store.ts';
+import { lastUseOf } from '../../shared/store/records/key.ts';
+import type { Store } from '../../shared/store/records/store.ts';
 import { type AcquireLock, agreedNow } from './locks.ts';
 import { repeatTask } from './repeat-task.ts';
 

@@ -1,5 +1,5 @@
 import { Gauge, type Registry } from 'prom-client';
-import { ifAvailable, type Redis } from '../../shared/redis/connections.ts';
+import { ifAvailable, type Redis, redisNow } from '../../shared/redis/connections.ts';
 import {
   type AccountKind,
   accountKinds,
@@ -7,7 +7,6 @@ import {
   keptRoomKeyOf,
   partitionCount,
 } from '../../shared/redis/keys.ts';
-import { redisNow } from '../../shared/redis/redis-now.ts';
 import { readRedisMemory } from '../../shared/redis/wait-for-redis.ts';
 
 /** Bytes of answers that are kept for repeats or reserved for running requests, and the most that may be. */

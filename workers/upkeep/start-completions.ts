@@ -1,14 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApplyTopUpCode } from '../../shared/account-changes/apply-top-up-code.ts';
 import type { ClearAccount } from '../../shared/account-changes/remove-account.ts';
+import { within } from '../../shared/concurrency/shutdown.ts';
 import type { Log } from '../../shared/process/log.ts';
-import { within } from '../../shared/process/shutdown.ts';
-import type { Redis } from '../../shared/redis/connections.ts';
-import { auditLockKey } from '../../shared/redis/coordination-keys.ts';
-import { redisNow } from '../../shared/redis/redis-now.ts';
-import type { AccountStore } from '../../shared/store/accounts/account-store.ts';
-import type { AuditStore } from '../../shared/store/accounts/audit-store.ts';
-import type { TopUpCodeStore } from '../../shared/store/top-up-codes/top-up-code-store.ts';
+import { type Redis, redisNow } from '../../shared/redis/connections.ts';
+import { auditLockKey } from '../../shared/redis/keys.ts';
+import type { AccountStore } from '../../shared/store/records/account-store.ts';
+import type { AuditStore } from '../../shared/store/records/audit-store.ts';
+import type { TopUpCodeStore } from '../../shared/store/records/top-up-codes.ts';
 import type { AcquireLock, ReleaseLock } from './locks.ts';
 import { repeatTask } from './repeat-task.ts';
 

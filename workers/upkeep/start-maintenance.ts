@@ -1,13 +1,12 @@
 import type { Registry } from 'prom-client';
 import { createApplyTopUpCode } from '../../shared/account-changes/apply-top-up-code.ts';
-import { createChangeAccount } from '../../shared/account-changes/change-account.ts';
-import { createRecordedChange } from '../../shared/account-changes/recorded-change.ts';
+import { createChangeAccount, createRecordedChange } from '../../shared/account-changes/change-account.ts';
 import { createClearAccount } from '../../shared/account-changes/remove-account.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../shared/process/log.ts';
-import { observeGauge } from '../../shared/process/observe-gauge.ts';
+import { observeGauge } from '../../shared/process/metrics.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
-import type { Store } from '../../shared/store/store.ts';
+import type { Store } from '../../shared/store/records/store.ts';
 import { createAcquireLock, createReleaseLock } from './locks.ts';
 import { createRemoveUnusedDevices, startDeviceRemoval } from './remove-unused-devices.ts';
 import { startAccountRemoval, startAuditCopy, startCodeCompletion } from './start-completions.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { controlStreamLengthMax } from '../../shared/jobs/cancellation.ts';
+import { controlStreamLengthMax } from '../../shared/jobs/control-messages.ts';
 import type { Settle } from '../../shared/limits/settle.ts';
 import type { Log } from '../../shared/process/log.ts';
 import { type Redis, readStrings } from '../../shared/redis/connections.ts';

@@ -1,8 +1,8 @@
 import { z } from 'zod';
+import { storedJson } from '../../shared/json/json-values.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { outboxKeysOf, outboxMarksKey } from '../../shared/redis/keys.ts';
 import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';
-import { storedJson } from '../../shared/stored-values.ts';
 
 const keys = 'outboxKey outboxMarksKey';
 const readLua = loadLua(new URL('./read-outbox.lua', import.meta.url), { keys });

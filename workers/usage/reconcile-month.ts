@@ -3,12 +3,11 @@ import { isDeepStrictEqual } from 'node:util';
 import { ApiError } from '../../shared/errors.ts';
 import { entryOf } from '../../shared/jobs/usage-outbox.ts';
 import { createSeed, type MonthTokens, type Seed } from '../../shared/limits/seed.ts';
-import { type Redis, redisUnavailable } from '../../shared/redis/connections.ts';
+import { type Redis, redisNow, redisUnavailable } from '../../shared/redis/connections.ts';
 import { countersKey, outboxKey, outboxMarksKey, partitionOf } from '../../shared/redis/keys.ts';
-import { redisNow } from '../../shared/redis/redis-now.ts';
-import type { Store } from '../../shared/store/store.ts';
+import type { Store } from '../../shared/store/records/store.ts';
+import type { UsageMonth, UsageSum } from '../../shared/store/usage/usage-record.ts';
 import type { UsageStore } from '../../shared/store/usage/usage-store.ts';
-import type { UsageMonth, UsageSum } from '../../shared/store/usage/usage-sums.ts';
 import { firstMonthKept } from './remove-old-months.ts';
 
 export type ReconcileStore = Pick<Store, 'accounts' | 'usage'>;

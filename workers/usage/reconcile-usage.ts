@@ -1,9 +1,8 @@
 import { Cluster, type Redis as SingleRedis } from 'ioredis';
-import { masterAddresses, masterAt, type Redis, redisUnavailable } from '../../shared/redis/connections.ts';
+import { masterAddresses, masterAt, type Redis, redisNow, redisUnavailable } from '../../shared/redis/connections.ts';
 import { accountOfCountersKey, countersKeys } from '../../shared/redis/keys.ts';
-import { redisNow } from '../../shared/redis/redis-now.ts';
+import type { UsageMonth } from '../../shared/store/usage/usage-record.ts';
 import type { UsageStore } from '../../shared/store/usage/usage-store.ts';
-import type { UsageMonth } from '../../shared/store/usage/usage-sums.ts';
 import {
   createReconcileMonth,
   createRetryUnavailable,

@@ -1,10 +1,10 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { within } from '../../shared/concurrency/shutdown.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../shared/process/log.ts';
-import { within } from '../../shared/process/shutdown.ts';
 import { ifAvailable, type Redis } from '../../shared/redis/connections.ts';
 import { outboxKey } from '../../shared/redis/keys.ts';
-import type { Store } from '../../shared/store/store.ts';
+import type { Store } from '../../shared/store/records/store.ts';
 import type { UsageStore } from '../../shared/store/usage/usage-store.ts';
 import {
   countLeases,

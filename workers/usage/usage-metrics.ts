@@ -1,6 +1,6 @@
 import { Counter, type Registry } from 'prom-client';
-import { observeGauge } from '../../shared/process/observe-gauge.ts';
-import { within } from '../../shared/process/shutdown.ts';
+import { within } from '../../shared/concurrency/shutdown.ts';
+import { observeGauge } from '../../shared/process/metrics.ts';
 import { ifAvailable, type Redis } from '../../shared/redis/connections.ts';
 import { createReadOutbox } from './outbox.ts';
 

@@ -3,7 +3,7 @@ import type {
   DeliveryAttempt,
   WebhookEndpoint,
   WebhookSchedule,
-} from '../../shared/store/webhooks/webhook.ts';
+} from '../../shared/store/records/webhooks.ts';
 import type { Answer } from './post-event.ts';
 
 const attemptsKept = 20;

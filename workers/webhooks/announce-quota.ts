@@ -1,18 +1,19 @@
 import { toApiError } from '../../shared/errors.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../shared/process/log.ts';
-import type { Store } from '../../shared/store/store.ts';
+import type { Store } from '../../shared/store/records/store.ts';
+import type { WebhookEndpoint } from '../../shared/store/records/webhooks.ts';
 import type { UsageRecord } from '../../shared/store/usage/usage-record.ts';
-import type { WebhookEndpoint } from '../../shared/store/webhooks/webhook.ts';
 import {
+  eventOf,
   findQuotaUsage,
+  isSubscribed,
   noteThresholds,
   type QuotaUsage,
   reachedThresholds,
+  sendEvents,
   untoldThresholds,
-} from '../../shared/webhooks/quota-thresholds.ts';
-import { isSubscribed, sendEvents } from '../../shared/webhooks/send-events.ts';
-import { eventOf } from '../../shared/webhooks/webhook-event.ts';
+} from '../../shared/webhooks/send-events.ts';
 
 const type = 'quota.threshold';
 

@@ -1,11 +1,9 @@
 import { Counter, type Registry } from 'prom-client';
 import { Webhook } from 'standardwebhooks';
 import type { Log } from '../../shared/process/log.ts';
-import { startAtZero } from '../../shared/process/metrics.ts';
-import { observeGauge } from '../../shared/process/observe-gauge.ts';
-import { webhookLockKey } from '../../shared/redis/coordination-keys.ts';
-import type { Delivery, WebhookEndpoint, WebhookSchedule } from '../../shared/store/webhooks/webhook.ts';
-import type { WebhookStore } from '../../shared/store/webhooks/webhook-store.ts';
+import { observeGauge, startAtZero } from '../../shared/process/metrics.ts';
+import { webhookLockKey } from '../../shared/redis/keys.ts';
+import type { Delivery, WebhookEndpoint, WebhookSchedule, WebhookStore } from '../../shared/store/records/webhooks.ts';
 import { isUrgent } from '../../shared/webhooks/send-events.ts';
 import type { WebhookSecrets } from '../../shared/webhooks/webhook-secrets.ts';
 import type { AcquireLock, ReleaseLock } from '../upkeep/locks.ts';

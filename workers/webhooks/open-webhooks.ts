@@ -1,11 +1,10 @@
+import { within } from '../../shared/concurrency/shutdown.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { WorkerConfig } from '../../shared/process/config.ts';
 import type { Log } from '../../shared/process/log.ts';
-import { within } from '../../shared/process/shutdown.ts';
-import type { Redis } from '../../shared/redis/connections.ts';
-import { redisNow } from '../../shared/redis/redis-now.ts';
-import type { Store } from '../../shared/store/store.ts';
-import { createResolveHost } from '../../shared/webhooks/resolve-host.ts';
+import { type Redis, redisNow } from '../../shared/redis/connections.ts';
+import type { Store } from '../../shared/store/records/store.ts';
+import { createResolveHost } from '../../shared/webhooks/webhook-address.ts';
 import { createWebhookSecrets } from '../../shared/webhooks/webhook-secrets.ts';
 import { createAcquireLock, createReleaseLock } from '../upkeep/locks.ts';
 import { createBackoff } from '../upkeep/repeat-task.ts';

@@ -1,15 +1,19 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Batch } from '../../shared/batches/batch.ts';
+import { within } from '../../shared/concurrency/shutdown.ts';
 import type { Log } from '../../shared/process/log.ts';
-import { within } from '../../shared/process/shutdown.ts';
-import { batchEventsLockKey, webhookUpkeepLockKey } from '../../shared/redis/coordination-keys.ts';
-import type { Key } from '../../shared/store/accounts/key.ts';
-import type { BatchRecords } from '../../shared/store/batches/batch-records.ts';
-import type { Store } from '../../shared/store/store.ts';
-import type { AccountWebhooks } from '../../shared/store/webhooks/webhook.ts';
-import type { WebhookStore } from '../../shared/store/webhooks/webhook-store.ts';
-import { isSubscribed, type SendStore, sendEvents } from '../../shared/webhooks/send-events.ts';
-import { type AccountEvent, eventOf } from '../../shared/webhooks/webhook-event.ts';
+import { batchEventsLockKey, webhookUpkeepLockKey } from '../../shared/redis/keys.ts';
+import type { BatchRecords } from '../../shared/store/records/batch-records.ts';
+import type { Key } from '../../shared/store/records/key.ts';
+import type { Store } from '../../shared/store/records/store.ts';
+import type { AccountWebhooks, WebhookStore } from '../../shared/store/records/webhooks.ts';
+import {
+  type AccountEvent,
+  eventOf,
+  isSubscribed,
+  type SendStore,
+  sendEvents,
+} from '../../shared/webhooks/send-events.ts';
 import type { AcquireLock, ReleaseLock } from '../upkeep/locks.ts';
 import { repeatTask } from '../upkeep/repeat-task.ts';
 

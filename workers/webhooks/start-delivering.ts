@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { within } from '../../shared/concurrency/shutdown.ts';
 import type { Log } from '../../shared/process/log.ts';
-import { within } from '../../shared/process/shutdown.ts';
-import type { WebhookSchedule } from '../../shared/store/webhooks/webhook.ts';
-import type { WebhookStore } from '../../shared/store/webhooks/webhook-store.ts';
+import type { WebhookSchedule, WebhookStore } from '../../shared/store/records/webhooks.ts';
 import type { Backoff } from '../upkeep/repeat-task.ts';
 import type { DeliverToEndpoint } from './deliver-to-endpoint.ts';
 

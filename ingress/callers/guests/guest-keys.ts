@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { GuestSecrets } from '../../../shared/store/accounts/account.ts';
+import type { GuestSecrets } from '../../../shared/store/records/account.ts';
 import { deriveKey, fingerprint, hashKey } from '../api-key.ts';
 
 /** Of each kind of secret, the first one mints, and keys of the others are accepted. */

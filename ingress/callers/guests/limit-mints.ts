@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { rateLimitExceeded } from '../../../shared/errors.ts';
+import { storedJson } from '../../../shared/json/json-values.ts';
 import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 import { type Redis, redisUnavailable } from '../../../shared/redis/connections.ts';
 import { guestMintsKey } from '../../../shared/redis/keys.ts';
 import { loadLua, loadScript } from '../../../shared/redis/load-lua.ts';
-import { storedJson } from '../../../shared/stored-values.ts';
 import { networkOf } from '../../listener/client-address.ts';
 
 const script = loadLua(new URL('./limit-mints.lua', import.meta.url), {

@@ -1,6 +1,6 @@
-import { type Clock, systemClock } from '../../../shared/bytes/clock.ts';
+import { type Clock, systemClock } from '../../../shared/bytes/answer-budget.ts';
 import type { Log } from '../../../shared/process/log.ts';
-import { reasonOf, serversIn } from '../../../shared/start-error.ts';
+import { reasonOf, serversIn } from '../../../shared/process/start-error.ts';
 import { fetchIssuerKeys, type KeySet, type PublishedKeys } from './fetch-issuer-keys.ts';
 import { createPacedFetches, type FetchResult } from './paced-fetches.ts';
 

@@ -1,8 +1,13 @@
 import { escapeHtml } from '../../pages/escape-html.ts';
 import { codeBlock, variantBlocks } from '../markdown/code-block.ts';
 import type { Prose } from '../markdown/prose.ts';
-import type { Media, OpenApiDocument, Operation, Parameter } from './document/openapi-document.ts';
-import { schemaName } from './document/openapi-document.ts';
+import {
+  type Media,
+  type OpenApiDocument,
+  type Operation,
+  type Parameter,
+  schemaName,
+} from './document/openapi-document.ts';
 import { refusalsOf } from './document/refusals.ts';
 import { schemasAt } from './document/schema-parts.ts';
 import { writeCurl } from './examples/curl.ts';

@@ -1,4 +1,4 @@
-import type { Caller } from '../../../shared/caller.ts';
+import type { Caller } from '../../../shared/store/records/account.ts';
 import { type CheckCaller, requireAllowed } from '../../callers/check-caller.ts';
 import { type AppContext, type Stage, stateOf } from '../../request-state.ts';
 import { beginCallerCheck } from './caller-check.ts';

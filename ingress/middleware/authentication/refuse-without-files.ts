@@ -1,5 +1,5 @@
 import { ApiError } from '../../../shared/errors.ts';
-import { filesOf } from '../../../shared/store/accounts/key.ts';
+import { filesOf } from '../../../shared/store/records/key.ts';
 import { type Stage, stateOf } from '../../request-state.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { endpointAt } from '../../../shared/endpoints/routes.ts';
 import { temporarilyUnavailable } from '../../../shared/errors.ts';
-import type { KeptAnswers } from '../../../shared/idempotency/kept-answer.ts';
+import type { KeptAnswers } from '../../../shared/jobs/idempotency.ts';
 import { type Redis, redisUnavailable } from '../../../shared/redis/connections.ts';
 import { claimKey } from '../../../shared/redis/keys.ts';
 import { repeatRefused } from '../../idempotency/repeat-refused.ts';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { makeInThread } from '../../../shared/in-thread.ts';
+import { makeInThread } from '../../../shared/concurrency/in-thread.ts';
 import type { IssuerKeys } from '../../callers/issuer/issuer-keys.ts';
 import type { ConsoleSettings } from '../../console/session/settings.ts';
 import type { AppContext } from '../../request-state.ts';

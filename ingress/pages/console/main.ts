@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads';
-import type { Output } from '../../../shared/in-thread.ts';
+import type { Output } from '../../../shared/concurrency/in-thread.ts';
 import type { ConsoleSettings } from '../../console/session/settings.ts';
 import { type ConsoleFiles, makeConsoleFiles } from './console-files.ts';
 

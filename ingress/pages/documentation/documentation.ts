@@ -1,4 +1,4 @@
-import { makeInThread } from '../../../shared/in-thread.ts';
+import { makeInThread } from '../../../shared/concurrency/in-thread.ts';
 import type { Site, SiteRequest } from '../../documentation/site/make-site.ts';
 import { onceMade } from '../once-made.ts';
 import { type StaticContent, withBuffers } from '../static-content.ts';

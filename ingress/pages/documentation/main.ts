@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads';
-import type { Output } from '../../../shared/in-thread.ts';
+import type { Output } from '../../../shared/concurrency/in-thread.ts';
 import { makeSite, type Site, type SiteRequest } from '../../documentation/site/make-site.ts';
 
 // Runs in a thread: makes the documentation once, and exits (decisions.md#the-documentation-in-a-thread).

@@ -3,9 +3,9 @@ import { BullMQAdapter } from '@bull-board/api/bullMQAdapter';
 import { KoaAdapter } from '@bull-board/koa';
 import type { Queue } from 'bullmq';
 import type Koa from 'koa';
-import { isObject } from '../../../shared/is-object.ts';
+import type { ListWorkers } from '../../../shared/fleet/follow-fleet.ts';
 import type { InferenceJob } from '../../../shared/jobs/inference-job.ts';
-import type { ListWorkers } from '../../../shared/jobs/list-workers.ts';
+import { isObject } from '../../../shared/json/json-values.ts';
 
 /** A queue, and the pool whose workers read it. */
 export type ShownQueue = { queue: Queue; pool: string };

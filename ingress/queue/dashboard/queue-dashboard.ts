@@ -1,6 +1,6 @@
 import type Koa from 'koa';
 import { ApiError, temporarilyUnavailable } from '../../../shared/errors.ts';
-import type { ListWorkers } from '../../../shared/jobs/list-workers.ts';
+import type { ListWorkers } from '../../../shared/fleet/follow-fleet.ts';
 import type { Log } from '../../../shared/process/log.ts';
 import { createQueueBoard, type ShownQueue } from './queue-board.ts';
 import { refuseForeignChanges } from './refuse-foreign-changes.ts';

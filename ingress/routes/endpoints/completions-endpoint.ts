@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { completions } from '../../../shared/endpoints/completions/completions.ts';
+import { completions } from '../../../shared/endpoints/completions.ts';
 import { chunkStream, count, finishReason, head, streamError, streamText, tokens } from './choices-schemas.ts';
 import type { EndpointDescription } from './endpoint-description.ts';
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { embeddings } from '../../../shared/endpoints/embeddings/embeddings.ts';
+import { embeddings } from '../../../shared/endpoints/embeddings.ts';
 import { count, countedBy, modelName } from './choices-schemas.ts';
 import type { EndpointDescription } from './endpoint-description.ts';
 

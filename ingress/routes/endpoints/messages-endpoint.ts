@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { countTokens } from '../../../shared/endpoints/messages/count-tokens.ts';
-import { messages } from '../../../shared/endpoints/messages/messages.ts';
+import { countTokens, messages } from '../../../shared/endpoints/messages/messages.ts';
 import { errorParts } from '../../api/refusals.ts';
 import { count, countedBy, modelName } from './choices-schemas.ts';
 import type { EndpointDescription } from './endpoint-description.ts';

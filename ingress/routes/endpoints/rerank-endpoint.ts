@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { rerank } from '../../../shared/endpoints/rerank/rerank.ts';
+import { rerank } from '../../../shared/endpoints/rerank.ts';
 import { count, countedBy, modelName } from './choices-schemas.ts';
 import type { EndpointDescription } from './endpoint-description.ts';
 

@@ -1,4 +1,4 @@
-import { isObject } from '../../is-object.ts';
+import { isObject } from '../../json/json-values.ts';
 import {
   type AnswerAssembler,
   type AnswerTokens,
@@ -7,17 +7,15 @@ import {
   type StreamConverter,
   type WholeAnswer,
 } from '../definition/answer-format.ts';
-import { answerIdIn } from './answer-id.ts';
-import { notAnAnswer, readSaid } from './backend-said.ts';
-import { createHoldBack } from './hold-back.ts';
+import { BackendError, notAnAnswer, readSaid } from './backend-error.ts';
 import { parseBackendJson } from './parse-backend-json.ts';
-import { createSample } from './sample.ts';
+import { answerIdIn } from './with-missing.ts';
 
 /** An event whose data names its type. */
 export type TypedEvent = Readonly<Record<string, unknown>> & { readonly type: string };
 
 /** What an event means for its stream. */
-export type TakenEvent = {
+type TakenEvent = {
   /** Events of ours that come before it. */
   before?: readonly TypedEvent[];
   /** The event for the client. Undefined if it is kept until the end, or left out. */
@@ -159,4 +157,43 @@ export function namedEvent(event: TypedEvent, data = JSON.stringify(event)): str
   // The type is a part of the framing, and a line end in it would end the line.
   const name = event.type.replace(/[\r\n]/g, ' ');
   return `event: ${name}\ndata: ${/[\r\n]/.test(data) ? JSON.stringify(event) : data}\n\n`;
+}
+
+const charactersPerTokenMax = 8;
+const sampleCharactersMax = 1_000_000;
+
+/** What the model has written, for counting. */
+export function createSample() {
+  const written: string[] = [];
+  let sampled = 0;
+  let characters = 0;
+  let pieces = 0;
+  return {
+    add(text: string): void {
+      if (text === '') return;
+      characters += text.length;
+      pieces += 1;
+      if (sampled < sampleCharactersMax) written.push(text);
+      sampled += text.length;
+    },
+    tokens: () => Math.max(pieces, Math.floor(characters / charactersPerTokenMax)),
+    text: () => ({ sample: written.join(''), characters }),
+  };
+}
+
+/** The beginning of a stream, which is held back until the answer proper has begun: until then another backend can take over. */
+export function createHoldBack(begun: () => boolean, charactersMax: number) {
+  let held = '';
+  return {
+    /** Takes what an event gives. Returns what may be sent. Fails with `unreadable` if too much is held. */
+    release(ready: string): string {
+      const all = held + ready;
+      held = begun() ? '' : all;
+      if (held.length > charactersMax) {
+        throw new BackendError('unreadable', `no token within ${charactersMax} characters`);
+      }
+      return begun() ? all : '';
+    },
+    held: (): string => held,
+  };
 }

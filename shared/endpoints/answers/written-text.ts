@@ -1,4 +1,4 @@
-import { isObject } from '../../is-object.ts';
+import { isObject, type Json } from '../../json/json-values.ts';
 
 /**
  * Fields that the model has not written, or not a second time. `label`: it labels a part of an answer, or comes with its text. `opaque`: it
@@ -52,7 +52,7 @@ export function writtenText(value: unknown, depth = 0): string {
 }
 
 /** Whether the model may have written a field with this name and value. */
-export function isWritten(name: string, value: unknown): boolean {
+function isWritten(name: string, value: unknown): boolean {
   const kind = kinds.get(name);
   if (kind === undefined) return true;
   return kind === 'any' && !(typeof value === 'string' && isOpaque(value));
@@ -62,7 +62,7 @@ function isOpaque(text: string): boolean {
   return text.startsWith('data:') || (text.length >= base64CharactersMin && !noBase64.test(text));
 }
 
-export function isEncrypted(part: { type?: unknown }): boolean {
+function isEncrypted(part: { type?: unknown }): boolean {
   return typeof part.type === 'string' && encrypted.test(part.type);
 }
 
@@ -74,7 +74,7 @@ export function hasContent(value: unknown, depth = 0): boolean {
 }
 
 /** The arguments of a tool call as JSON; undefined if the field has none, or has them as a text. */
-export function writtenArguments(name: string, value: unknown): string | undefined {
+function writtenArguments(name: string, value: unknown): string | undefined {
   if (!argumentFields.has(name) || !(isObject(value) || Array.isArray(value))) return undefined;
   // A call begins without any.
   return Object.keys(value).length === 0 ? '' : JSON.stringify(value);
@@ -83,4 +83,56 @@ export function writtenArguments(name: string, value: unknown): string | undefin
 function withoutDataUrls(text: string): string {
   if (text.length < searchedCharactersMin || !text.includes(';base64,')) return text;
   return text.replace(dataUrls, '');
+}
+
+const thoughts = /^(?:reasoning|thinking)/;
+
+/** The length to which texts are cut so that all of them have `total`. */
+export function longestWithin(lengths: readonly number[], total: number): number {
+  let left = total;
+  let texts = lengths.length;
+  for (const length of lengths.toSorted((one, other) => one - other)) {
+    if (length * texts >= left) return left / texts;
+    left -= length;
+    texts--;
+  }
+  return Number.POSITIVE_INFINITY;
+}
+
+type Budget = { left: number };
+
+/** Cuts the texts in these fields to what is left of the budget in characters: reasoning first, then the others in their order. */
+export function cutFields(fields: Json, budget: Budget): Record<string, unknown> {
+  const names = Object.keys(fields).sort((one, other) => Number(thoughts.test(other)) - Number(thoughts.test(one)));
+  const cut = new Map(names.map((name) => [name, cutField(name, fields[name], budget)]));
+  // They repeat the text, token by token.
+  if (budget.left <= 0 && Array.isArray(fields.logprobs)) cut.set('logprobs', []);
+  return Object.fromEntries(Object.keys(fields).map((name) => [name, cut.get(name)]));
+}
+
+function cutField(name: string, value: unknown, budget: Budget): unknown {
+  if (name === 'name' || !isWritten(name, value)) return value;
+  const written = writtenArguments(name, value);
+  if (written === undefined) return cutValue(value, budget);
+  // A part of them would be other arguments.
+  const isWithin = written.length <= budget.left;
+  budget.left = isWithin ? budget.left - written.length : 0;
+  return isWithin ? value : {};
+}
+
+function cutValue(value: unknown, budget: Budget): unknown {
+  if (typeof value === 'string') {
+    const kept = value.slice(0, budget.left);
+    budget.left -= kept.length;
+    // Drops half a surrogate pair.
+    return kept.length < value.length ? kept.replace(/[\ud800-\udbff]$/, '') : kept;
+  }
+  if (Array.isArray(value)) return value.flatMap((item) => (budget.left > 0 ? [cutValue(item, budget)] : []));
+  return isObject(value) && !isEncrypted(value) ? cutFields(value, budget) : value;
+}
+
+/** Cuts lists with an item for each token to this share. */
+export function cutLists(fields: Json, share: number): Json {
+  const cut = (value: unknown) => (Array.isArray(value) ? value.slice(0, Math.floor(value.length * share)) : value);
+  return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, cut(value)]));
 }

@@ -1,10 +1,8 @@
-import { isObject } from '../../is-object.ts';
+import { isObject } from '../../json/json-values.ts';
 import { withText } from '../answers/with-missing.ts';
-import type { AssembledChoice } from '../choices/assemble-choices.ts';
-import { type MergedDeltas, mergeDeltas } from '../choices/merge-deltas.ts';
-
+import { type AssembledChoice, type MergedDeltas, mergeDeltas } from '../chat-stream/assemble-choices.ts';
+import { createNumberedCalls } from '../chat-stream/number-tool-calls.ts';
 import type { SizeBudget } from '../definition/answer-format.ts';
-import { extendFunction, type MergedToolCalls, mergeToolCalls } from './merge-tool-calls.ts';
 
 type Message = {
   fields: MergedDeltas;
@@ -79,4 +77,57 @@ function presentMessage({ fields, calls, call }: Message): Record<string, unknow
     ...(called.length > 0 && { tool_calls: called }),
     ...(call !== undefined && { function_call: call.toObject() }),
   };
+}
+
+type Part = Readonly<Record<string, unknown>>;
+type Call = { fields: MergedDeltas; nested: Map<string, MergedDeltas> };
+
+/** The tool calls of a message, joined from their parts. */
+function mergeToolCalls(budget: SizeBudget) {
+  const calls: Call[] = [];
+  // An id that is missing is added when the answer is presented.
+  const numbered = createNumberedCalls(() => '', budget);
+
+  function nestedOf({ fields, nested }: Call, name: string, size: number): MergedDeltas {
+    const present = nested.get(name);
+    if (present !== undefined) return present;
+    const created = mergeDeltas(budget);
+    nested.set(name, created);
+    fields.replace(name, {}, size);
+    return created;
+  }
+
+  function addPart({ index, ...part }: Part, size: number): void {
+    const number = Number(index); // as it was numbered
+    const call = calls[number] ?? { fields: mergeDeltas(budget), nested: new Map() };
+    calls[number] = call;
+    for (const [name, value] of Object.entries(part)) {
+      if (isObject(value)) extendFunction(nestedOf(call, name, size), value, size);
+      else call.fields.replace(name, value, size);
+    }
+  }
+
+  return {
+    /** Fails with `BackendError` if there are too many calls. */
+    add(parts: readonly unknown[], size: number): void {
+      for (const part of numbered.number(parts)) if (isObject(part)) addPart(part, size);
+    },
+    /** In the order of their beginnings, without numbers. Empty if there is no call. */
+    toList: (): Record<string, unknown>[] => calls.map(toCall),
+  };
+}
+
+type MergedToolCalls = ReturnType<typeof mergeToolCalls>;
+
+/** Adds the fields of a called function to `fields`. Its name is never split, but its arguments are. */
+function extendFunction(fields: MergedDeltas, delta: Part, size: number): void {
+  for (const [name, value] of Object.entries(delta)) {
+    if (name !== 'name') fields.extend(name, value, size);
+    else if (value !== '' || fields.get(name) === undefined) fields.replace(name, value, size);
+  }
+}
+
+function toCall({ fields, nested }: Call): Record<string, unknown> {
+  const objects = Array.from(nested, ([name, { toObject }]) => [name, toObject()]);
+  return { ...fields.toObject(), ...Object.fromEntries(objects) };
 }

@@ -1,17 +1,19 @@
-import { createChoicesAssembler } from '../choices/assemble-choices.ts';
-import { choicesAnswers } from '../choices/choices-answers.ts';
-import type { ChoicesKind } from '../choices/required-properties.ts';
-import { type Endpoint, noHeaders } from '../definition/endpoint.ts';
-import type { RequestFormat } from '../definition/request-format.ts';
+import { createChoicesAssembler } from '../chat-stream/assemble-choices.ts';
+import { choicesAnswers } from '../chat-stream/choices-answers.ts';
+import type { ChoicesKind } from '../chat-stream/present-chunks.ts';
+import { type Endpoint, noHeaders, type RequestFormat } from '../definition/endpoint.ts';
 import { withUsageAtEnd } from '../fields/common-fields.ts';
 import { choicesMax, readOutputLimit } from '../fields/output-limit.ts';
-import { publishedFields } from '../fields/refused-fields.ts';
+import { defaultExtraFields, publishedFields } from '../fields/refused-fields.ts';
 import { generationCost } from '../tokens/request-cost.ts';
 import { createChatChoice } from './assemble-choice.ts';
-import { canBeAssembled } from './can-be-assembled.ts';
-import { type ChatRequest, publishedRequestSchema } from './chat-request.ts';
-import { isPlainRequest } from './is-plain-request.ts';
-import { chatPrompt, estimateChatPrompt } from './prompt-size.ts';
+import {
+  type ChatRequest,
+  chatPrompt,
+  estimateChatPrompt,
+  isPlainRequest,
+  publishedRequestSchema,
+} from './chat-request.ts';
 
 const request: RequestFormat = {
   schema: publishedRequestSchema,
@@ -79,3 +81,37 @@ export const chat: Endpoint = {
   headers: noHeaders,
   inBatches: true,
 };
+
+/**
+ * Returns whether the worker may request a stream from the backend and assemble the complete response from it: all fields of the request
+ * must mean the same in a stream. An unknown field may not work in a stream (vLLM's `use_beam_search`, `prompt_logprobs`), or may return
+ * parts that cannot be assembled (`return_token_ids`). So with a single unknown field that is not null, the request is sent unchanged
+ * (contract.md#q6-whole-answers-as-streams).
+ */
+export function canBeAssembled(request: ChatRequest): boolean {
+  const { modalities } = request;
+  const isText =
+    modalities == null || (Array.isArray(modalities) && modalities.every((modality) => modality === 'text'));
+  return isText && Object.entries(request).every(([field, value]) => value == null || meansTheSame.has(field));
+}
+
+/** OpenAI's fields, except `audio`, whose format differs in a stream, and `moderation`, whose results differ there. */
+const openai = [
+  ...['model', 'messages', 'stream', 'stream_options', 'modalities', 'n', 'seed', 'stop', 'user', 'store', 'metadata'],
+  ...['max_tokens', 'max_completion_tokens', 'temperature', 'top_p', 'presence_penalty', 'frequency_penalty'],
+  ...['logit_bias', 'logprobs', 'top_logprobs', 'response_format', 'prediction', 'reasoning_effort', 'verbosity'],
+  ...['tools', 'tool_choice', 'parallel_tool_calls', 'functions', 'function_call', 'web_search_options'],
+  ...['service_tier', 'safety_identifier', 'prompt_cache_key', 'prompt_cache_options', 'prompt_cache_retention'],
+];
+
+/**
+ * Further fields of model servers for sampling, constraints and templates, which apply before there is anything to stream. Sources:
+ * `ChatCompletionRequest` of vLLM 0.10 and of SGLang 0.5.9, the README of llama.cpp's server.
+ */
+const modelServers = [
+  ...['chat_template', 'mm_processor_kwargs', 'guided_regex', 'guided_grammar', 'guided_decoding_backend'],
+  ...['guided_whitespace_pattern', 'structural_tag', 'regex', 'ebnf', 'grammar', 'stop_regex'],
+  ...['cache_salt', 'cache_prompt', 'priority'],
+];
+
+const meansTheSame = new Set([...openai, ...defaultExtraFields, ...modelServers]);

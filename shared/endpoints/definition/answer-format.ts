@@ -1,4 +1,4 @@
-import type { StreamEnding } from './error-format.ts';
+import type { ApiError } from '../../errors.ts';
 
 /** Tokens as a backend reported them. `cachedTokens` are part of the prompt. `isPartial`: text has come after the report. */
 export type ReportedUsage = {
@@ -53,7 +53,7 @@ export interface VectorFormat {
 export type Vector = readonly Buffer[];
 
 /** An answer without its vectors: its text has marks in their places, which `join` replaces. */
-export type CutAnswer = {
+type CutAnswer = {
   text: string;
   vectors: readonly Vector[];
   join(text: string, vectors: readonly Vector[]): Buffer[];
@@ -139,4 +139,21 @@ export interface AnswerAssembler extends StreamProgress, Pick<StreamConverter, '
   cut(choicesAsked: number): void;
   /** The answer so far, as the backend would write it whole, with the client's name of the model. */
   answer(): WholeAnswer;
+}
+
+type ErrorContext = { requestId: string; docsUrl: string };
+
+/** The form of an endpoint's errors. */
+export interface ErrorFormat {
+  /** The JSON body of an HTTP response. */
+  body(error: ApiError, context: ErrorContext): object;
+}
+
+/** How a stream of an endpoint ends for its client: the text after its last event. */
+export interface StreamEnding {
+  /** Called with all text that is sent. */
+  follow?(text: string): void;
+  complete(): string;
+  /** The stream broke off. Without it, a client would take the answer for complete (contract.md#d4-broken-streams). */
+  broken(error: ApiError, requestId: string): string;
 }

@@ -1,6 +1,7 @@
-import type { AnswerFormat } from './answer-format.ts';
-import type { ErrorFormat } from './error-format.ts';
-import type { RequestFormat } from './request-format.ts';
+import type { z } from 'zod';
+import type { FieldFormat } from '../fields/listed-fields.ts';
+import type { RequestCost } from '../tokens/request-cost.ts';
+import type { AnswerFormat, ErrorFormat } from './answer-format.ts';
 
 /**
  * An endpoint for inference: all that differs from one endpoint to the next (contract.md#g1-endpoints). Routes, admission, queue, dispatch
@@ -41,3 +42,57 @@ export type ReadHeader = (
 ) => { kept: string; dropped: readonly string[] };
 
 export const noHeaders: EndpointHeaders = { passedOn: [] };
+
+/** What a valid request asks for. */
+export type RequestSummary = {
+  model: string;
+  stream: boolean;
+  /** Whether the stream ends with the usage. */
+  includeUsage: boolean;
+  /** Whether a whole answer may be requested as a stream, and assembled. */
+  assembled: boolean;
+  /** The number of choices in the answer. */
+  choices: number;
+  /** Fields of the payload that replace the client's. Undefined removes a field. */
+  fields: Readonly<Record<string, unknown>>;
+  /** What fields of the payload are made of the client's. */
+  changes?: Readonly<Record<string, (sent: unknown) => unknown>>;
+};
+
+/** `text` is the payload. Without `outputTokensMax`, the model generates nothing. */
+type CostBasis = {
+  text: string;
+  model: { outputTokensMax?: number | undefined; clampOutputTokens?: boolean | undefined };
+};
+
+/** The texts of a prompt, and tokens that they do not show: of token ids, and around messages. */
+export type Prompt = { texts: string[]; tokens: number };
+
+/** How a request of one endpoint is read. The methods get requests that the schema has accepted. */
+export interface RequestFormat {
+  /** All fields of the endpoint's published description, as far as the service checks them. */
+  readonly schema: z.ZodType<object>;
+  /** Which fields, tools and addresses may reach a backend. */
+  readonly fields: FieldFormat;
+  /** Whether neither the schema nor the lists can find an issue. If false, the request may be valid or not. */
+  isPlain?(value: object): boolean;
+  ask(request: object): RequestSummary;
+  /** Whether nothing is charged, however the request ends. */
+  readonly isFree?: boolean;
+  /** The most that the request may cost. Fails with `VALIDATION_ERROR` if it asks for more than the model may generate. */
+  cost(request: object, priced: CostBasis): RequestCost;
+  /** Estimates the tokens of the prompt of any object, also one that the schema would refuse. `text` is the object as JSON. */
+  estimatePrompt(request: object, text: string): number;
+  /** The field with the prompt. */
+  readonly promptField: string;
+  /** The names of the output limit: the service removes them from the client's request, and sends its own limit under them. */
+  readonly limitFields: readonly string[];
+  /** The prompt of a payload, for the tokenizer. */
+  promptOf(payload: object): Prompt;
+  /** How often the answer repeats the prompt, which then does not count as output. `payload` is a payload as text. */
+  repeatsOfPrompt?(payload: string): number;
+  /** How many prompts a payload has, each with choices of its own. Undefined for one. */
+  promptsIn?(payload: object): number;
+  /** The number of choices that tokens were reserved for, in a payload. */
+  choicesOf(payload: object): number;
+}

@@ -1,6 +1,4 @@
-import { isObject } from '../../is-object.ts';
-
-type Json = Readonly<Record<string, unknown>>;
+import { isObject, type Json } from '../../json/json-values.ts';
 
 /** Fields with lists of objects: messages or items, and tools. */
 const lists = ['messages', 'input', 'system', 'tools', 'functions'] as const;

@@ -1,8 +1,6 @@
-import { isObject } from '../../is-object.ts';
-import type { ValidationIssue } from '../../validation-issues.ts';
+import type { ValidationIssue } from '../../errors.ts';
+import { isObject, type Json } from '../../json/json-values.ts';
 import { changedObjects } from './absent-fields.ts';
-
-type Json = Readonly<Record<string, unknown>>;
 
 /**
  * Types of tools that the provider of an API runs itself, or that group others for it. Agents send them unasked, and no model server has

@@ -1,17 +1,22 @@
-import { isObject } from '../../is-object.ts';
-import { refuseMediaAddress } from '../../media-hosts.ts';
-import { oncePerObject } from '../../once-per-object.ts';
-import { shorten } from '../../shorten.ts';
-import { shownName, type ValidationIssue } from '../../validation-issues.ts';
-import { issuesMax } from './checked-lists.ts';
-import { type ClientGrammar, clientGrammars, grammarsOfTool, withoutPatterns } from './client-grammars.ts';
-import { allowedExtraFields, countedName } from './extra-fields.ts';
-import { foldedName, misspeltTypes } from './folded-name.ts';
+import { oncePerObject } from '../../concurrency/single-flight.ts';
+import { shownName, type ValidationIssue } from '../../errors.ts';
+import { isObject, type Json, shorten } from '../../json/json-values.ts';
+import {
+  type ClientGrammar,
+  clientGrammars,
+  grammarsOfTool,
+  heldToolFaults,
+  publishedTools,
+  toolFault,
+  toolFaults,
+  withoutPatterns,
+} from './client-grammars.ts';
+import { issuesMax } from './common-fields.ts';
+import { foldedName, misspeltTypes, nearName } from './field-names.ts';
 import { type WithoutTools, withoutHostedTools } from './hosted-tools.ts';
-import { mediaValues } from './media-values.ts';
-import { countedFields } from './refused-fields.ts';
-import { heldToolFaults, publishedTools, toolFault, toolFaults } from './tool-faults.ts';
-import { isUnknownField, nearName } from './unknown-fields.ts';
+import { mediaValues, refuseMediaAddress } from './media-values.ts';
+import { isLimitField } from './output-limit.ts';
+import { allowedExtraFields, countedFields, countedName } from './refused-fields.ts';
 
 /** `dropped`: what the backend does not get, by names for the client. */
 export type CleanedRequest = { request: object; dropped: readonly string[]; issues: readonly ValidationIssue[] };
@@ -44,7 +49,6 @@ export type FieldSettings = {
   mediaHosts: readonly string[];
 };
 
-type Json = Readonly<Record<string, unknown>>;
 type Rules = {
   name: string;
   fields: ReadonlySet<string>;
@@ -238,4 +242,13 @@ function* grammarFaults(grammars: Iterable<ClientGrammar>, rules: Rules): Genera
   for (const { path, field, listed } of grammars) {
     if (!rules.fields.has(listed)) yield unlisted({ path, listed, counted: field }, rules);
   }
+}
+
+/**
+ * Whether no published description of the endpoint and no model server has this field, as far as this service knows, so that it can be
+ * dropped. What is refused for a reason is known, also in other letters than those of its name, which some servers read.
+ */
+function isUnknownField(field: string, published: ReadonlySet<string>): boolean {
+  const name = foldedName(field);
+  return !published.has(name) && countedName(name) === 'other' && !isLimitField(name) && !isLimitField(field);
 }

@@ -1,7 +1,6 @@
-import { validationError } from '../../errors.ts';
-import { isObject } from '../../is-object.ts';
-import type { ValidationIssue } from '../../validation-issues.ts';
-import { foldedName } from './folded-name.ts';
+import { type ValidationIssue, validationError } from '../../errors.ts';
+import { isObject } from '../../json/json-values.ts';
+import { foldedName } from './field-names.ts';
 
 /**
  * The requested output limits: tokens of each choice, and number of choices, each with the field that set it. Without `tokens` if the

@@ -1,12 +1,10 @@
-import { isObject } from '../../is-object.ts';
+import { isObject, type Json } from '../../json/json-values.ts';
 import { BackendError } from '../answers/backend-error.ts';
 import { createEventAssembler, type EventBuilder } from '../answers/convert-events.ts';
 import type { AnswerAssembler, StreamOptions } from '../definition/answer-format.ts';
-import { isReason, objectIn, publishedEvent } from './message-blocks.ts';
+import { isReason, objectIn, publishedEvent, withCounts } from './message-answers.ts';
 import { createMessageFormat } from './message-events.ts';
-import { withCounts } from './message-usage.ts';
 
-type Json = Readonly<Record<string, unknown>>;
 /** `json`: the arguments of a tool call so far. */
 type Block = { fields: Record<string, unknown>; json: string };
 

@@ -1,14 +1,19 @@
 import { z } from 'zod';
-import { isObject } from '../../is-object.ts';
-import { BackendError } from '../answers/backend-error.ts';
+import { isObject, type Json } from '../../json/json-values.ts';
+import { BackendError, requireEnded } from '../answers/backend-error.ts';
 import { createEventConverter, type EventFormat, type TypedEvent } from '../answers/convert-events.ts';
-import { requireEnded } from '../answers/ended-reason.ts';
 import { withMissing } from '../answers/with-missing.ts';
 import { writtenText } from '../answers/written-text.ts';
 import type { AnswerTokens, StreamConverter, StreamOptions } from '../definition/answer-format.ts';
-import { requiredOf } from './message-answers.ts';
-import { isReason, publishedEvent } from './message-blocks.ts';
-import { presentUsage, readUsage, withCounts } from './message-usage.ts';
+import {
+  isReason,
+  type MessageAnswer,
+  presentUsage,
+  publishedEvent,
+  readUsage,
+  requiredOf,
+  withCounts,
+} from './message-answers.ts';
 
 /** The events of a streamed message, as far as the service reads them (Anthropic API reference, streaming messages). */
 const startSchema = z.looseObject({ message: z.looseObject({ usage: z.unknown().optional() }) });
@@ -145,4 +150,58 @@ function parse<Schema extends z.ZodType>(schema: Schema, event: TypedEvent): z.i
   const parsed = schema.safeParse(event);
   if (!parsed.success) throw new BackendError('unreadable', `an event is no ${event.type}`, { cause: parsed.error });
   return parsed.data;
+}
+
+/** The events of a stream that say what a whole message says (Anthropic API reference, streaming messages). */
+export function messageAsEvents({ answer }: MessageAnswer): string[] {
+  const { content, stop_reason, stop_sequence, usage, ...message } = answer;
+  const start = {
+    ...message,
+    content: [],
+    stop_reason: null,
+    stop_sequence: null,
+    ...(usage !== undefined && { usage }),
+  };
+  const events: TypedEvent[] = [
+    { type: 'message_start', message: start },
+    ...content.flatMap(blockAsEvents),
+    {
+      type: 'message_delta',
+      delta: { stop_reason, stop_sequence: stop_sequence ?? null },
+      ...(usage !== undefined && { usage }),
+    },
+    { type: 'message_stop' },
+  ];
+  return events.map((event) => JSON.stringify(event));
+}
+
+function blockAsEvents(block: Json, index: number): TypedEvent[] {
+  const { begun, deltas } = splitBlock(block);
+  return [
+    { type: 'content_block_start', index, content_block: begun },
+    ...deltas.map((delta) => ({ type: 'content_block_delta', index, delta })),
+    { type: 'content_block_stop', index },
+  ];
+}
+
+/** A block as it begins, and what is added to it. A block of another type comes at once. */
+function splitBlock(block: Json): { begun: Json; deltas: Json[] } {
+  const { text, thinking, signature, input } = block;
+  switch (block.type) {
+    case 'text':
+      return { begun: { ...block, text: '' }, deltas: [{ type: 'text_delta', text }] };
+    case 'thinking': {
+      const signed = signature === undefined ? [] : [{ type: 'signature_delta', signature }];
+      return {
+        begun: { ...block, thinking: '', signature: '' },
+        deltas: [{ type: 'thinking_delta', thinking }, ...signed],
+      };
+    }
+    case 'tool_use': {
+      const json = { type: 'input_json_delta', partial_json: JSON.stringify(input ?? {}) };
+      return { begun: { ...block, input: {} }, deltas: [json] };
+    }
+    default:
+      return { begun: block, deltas: [] };
+  }
 }

@@ -1,4 +1,4 @@
-import { isObject } from '../../is-object.ts';
+import { isObject } from '../../json/json-values.ts';
 import type { TypedEvent } from '../answers/convert-events.ts';
 import type { SizeBudget } from '../definition/answer-format.ts';
 import { kindOf } from './output-progress.ts';

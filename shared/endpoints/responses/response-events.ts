@@ -1,6 +1,5 @@
-import { isObject } from '../../is-object.ts';
-import { BackendError } from '../answers/backend-error.ts';
-import { notAnAnswer } from '../answers/backend-said.ts';
+import { isObject, type Json } from '../../json/json-values.ts';
+import { BackendError, notAnAnswer, requireEnded } from '../answers/backend-error.ts';
 import {
   createEventAssembler,
   createEventConverter,
@@ -8,24 +7,23 @@ import {
   type EventFormat,
   type TypedEvent,
 } from '../answers/convert-events.ts';
-import { requireEnded } from '../answers/ended-reason.ts';
 import { withMissing } from '../answers/with-missing.ts';
 import type { AnswerAssembler, AnswerContext, StreamConverter, StreamOptions } from '../definition/answer-format.ts';
-import { closeOutput } from './close-output.ts';
 import { createOutputNumbers } from './number-output.ts';
-import { createOutputProgress } from './output-progress.ts';
+import { closeOutput, createOutputProgress, type TextKind, textMembers } from './output-progress.ts';
 import {
   completeItem,
   completePart,
   completeResponse,
+  cutShort,
+  presentUsage,
   publishedEvent,
+  type ResponseAnswer,
+  readUsage,
   requiredOfEvent,
-} from './required-properties.ts';
-import { cutShort } from './response-answers.ts';
-import { presentUsage, readUsage } from './response-usage.ts';
+} from './response-answers.ts';
 import { createWrittenOutput } from './written-output.ts';
 
-type Json = Readonly<Record<string, unknown>>;
 type Lifecycle = TypedEvent & { response: Json };
 
 const finalTypes = new Set(['response.completed', 'response.incomplete']);
@@ -161,4 +159,78 @@ function completeEvent(event: TypedEvent, nameAt: (index: unknown) => unknown, c
   const complete = withMissing(event, isCallDone ? { name: nameAt(event.output_index) } : requiredOfEvent(event.type));
   if (item === event.item && part === event.part) return complete;
   return { ...complete, ...(item !== undefined && { item }), ...(part !== undefined && { part }) };
+}
+
+/** The events of a stream that say what a whole response says (OpenAI API reference, streaming events of responses). */
+export function responseAsEvents({ answer }: ResponseAnswer): string[] {
+  const { output, usage, status: given, ...response } = answer;
+  const status = given ?? 'completed';
+  const begun = { ...response, status: 'in_progress', output: [] };
+  const ended = { ...response, status, output, ...(usage !== undefined && { usage }) };
+  const events: TypedEvent[] = [
+    { type: 'response.created', response: begun },
+    { type: 'response.in_progress', response: begun },
+    ...output.flatMap(itemAsEvents),
+    { type: `response.${status}`, response: ended },
+  ];
+  return events.map((event) => JSON.stringify(event));
+}
+
+/** An item as it begins, its texts, and its end. An item of another kind comes at once. */
+function itemAsEvents(item: Json, output_index: number): TypedEvent[] {
+  const place = { item_id: item.id, output_index };
+  const lists = { content: listOf(item.content), summary: listOf(item.summary) };
+  const parts = [
+    ...lists.content.flatMap((part, content_index) => partAsEvents(part, { ...place, content_index })),
+    ...lists.summary.flatMap((part, summary_index) => partAsEvents(part, { ...place, summary_index })),
+  ];
+  const call = callKinds.get(item.type);
+  const args = call === undefined ? [] : textAsEvents(call, item, place);
+  const emptied = {
+    ...(lists.content.length > 0 && { content: [] }),
+    ...(lists.summary.length > 0 && { summary: [] }),
+    ...(call !== undefined && { [textMembers[call]]: '' }),
+  };
+  return [
+    { type: 'response.output_item.added', output_index, item: { ...item, ...emptied, status: 'in_progress' } },
+    ...parts,
+    ...args,
+    { type: 'response.output_item.done', output_index, item },
+  ];
+}
+
+const callKinds: ReadonlyMap<unknown, TextKind> = new Map([
+  ['function_call', 'response.function_call_arguments'],
+  ['custom_tool_call', 'response.custom_tool_call_input'],
+]);
+
+const partKinds: ReadonlyMap<unknown, { kind: TextKind; part: string }> = new Map([
+  ['output_text', { kind: 'response.output_text', part: 'response.content_part' }],
+  ['refusal', { kind: 'response.refusal', part: 'response.content_part' }],
+  ['reasoning_text', { kind: 'response.reasoning_text', part: 'response.content_part' }],
+  ['summary_text', { kind: 'response.reasoning_summary_text', part: 'response.reasoning_summary_part' }],
+]);
+
+function partAsEvents(part: Json, place: Json): TypedEvent[] {
+  const known = partKinds.get(part.type);
+  if (known === undefined) return [];
+  const begun = { ...part, [textMembers[known.kind]]: '' };
+  return [
+    { type: `${known.part}.added`, ...place, part: begun },
+    ...textAsEvents(known.kind, part, place),
+    { type: `${known.part}.done`, ...place, part },
+  ];
+}
+
+function textAsEvents(kind: TextKind, holder: Json, place: Json): TypedEvent[] {
+  const member = textMembers[kind];
+  const text = typeof holder[member] === 'string' ? holder[member] : '';
+  return [
+    { type: `${kind}.delta`, ...place, delta: text },
+    { type: `${kind}.done`, ...place, [member]: text },
+  ];
+}
+
+function listOf(value: unknown): Json[] {
+  return Array.isArray(value) ? value.filter(isObject) : [];
 }

@@ -1,9 +1,24 @@
 import { z } from 'zod';
-import { isObject } from '../../is-object.ts';
+import { isObject } from '../../json/json-values.ts';
 import { mapped } from '../answers/with-missing.ts';
-import { listOf } from '../fields/checked-lists.ts';
-import { areFewTexts, streamFlag, temperature, topP } from '../fields/common-fields.ts';
+import type { Prompt } from '../definition/endpoint.ts';
+import { areFewTexts, listOf, streamFlag, temperature, topP } from '../fields/common-fields.ts';
 import { configurationUpdate } from '../fields/hosted-tools.ts';
+import { tokensByTiles } from '../tokens/image-tokens.ts';
+import {
+  estimateWithMedia,
+  fieldTexts,
+  isBase64,
+  type MediaSum,
+  type ReadMedia,
+  readOpenAiMedia,
+  textsIn,
+  tokensOfMessages,
+  tokensPerMessage,
+  toolTexts,
+  withoutMedia,
+  withoutOpaque,
+} from '../tokens/media-tokens.ts';
 
 const object = z.looseObject({});
 const nullableObject = object.nullish();
@@ -101,3 +116,31 @@ export const responseRequestSchema = z.looseObject({
 });
 
 export type ResponseRequest = z.infer<typeof responseRequestSchema>;
+
+/** Estimates the tokens of the prompt of a request, valid or not. `text` is the request as JSON. */
+export function estimateInput(request: object, text: string): number {
+  return estimateWithMedia(request, { text, fields: ['input'], readMedia }) + tokensOfMessages(request, 'input');
+}
+
+const encryptedTypes = new Set<unknown>(['reasoning', 'compaction', 'compaction_summary', 'encrypted_content']);
+
+const readMedia: ReadMedia = (part) => {
+  const { type, result } = part;
+  if (encryptedTypes.has(type)) return withoutOpaque(part, 'encrypted_content');
+  if (type !== 'image_generation_call') return readOpenAiMedia(part);
+  return isBase64(result) ? { tokens: tokensByTiles(result), emptied: { ...part, result: '' } } : undefined;
+};
+
+type PromptFields = Partial<Record<'instructions' | 'input' | 'tools' | 'text', unknown>>;
+
+/** The texts of a payload, for the tokenizer, and the tokens of its media. */
+export function inputPrompt(payload: PromptFields): Prompt {
+  const { instructions, input, tools } = payload;
+  const media: MediaSum = { tokens: (Array.isArray(input) ? input.length : 1) * tokensPerMessage, texts: [] };
+  const shown = withoutMedia(input, readMedia, media);
+  const texts = textsIn([instructions, shown], textFields);
+  const others = [...toolTexts(tools), ...fieldTexts(payload, ['text'])];
+  return { texts: [...texts, ...others, ...media.texts], tokens: media.tokens };
+}
+
+const textFields = new Set(['content', 'text', 'arguments', 'input', 'output', 'summary', 'refusal']);

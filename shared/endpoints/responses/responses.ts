@@ -1,16 +1,20 @@
-import type { AnswerFormat } from '../definition/answer-format.ts';
-import { type Endpoint, noHeaders } from '../definition/endpoint.ts';
-import type { RequestFormat } from '../definition/request-format.ts';
-import { meansTheSameInStream } from '../fields/extra-fields.ts';
+import { errorFrame } from '../../errors.ts';
+import { isPromptTooLong } from '../answers/backend-error.ts';
+import { namedEvent } from '../answers/convert-events.ts';
+import type { AnswerFormat, StreamEnding } from '../definition/answer-format.ts';
+import { type Endpoint, noHeaders, type RequestFormat } from '../definition/endpoint.ts';
 import { isHostedByOpenAi } from '../fields/hosted-tools.ts';
-import { publishedFields } from '../fields/refused-fields.ts';
+import { meansTheSameInStream, publishedFields } from '../fields/refused-fields.ts';
 import { generationCost } from '../tokens/request-cost.ts';
 import { cutResponse, parseResponse, presentResponse, type ResponseAnswer, responseText } from './response-answers.ts';
-import { createResponseEnding } from './response-ending.ts';
-import { createResponseAssembler, createResponseConverter } from './response-events.ts';
-import { estimateInput, inputPrompt } from './response-prompt.ts';
-import { type ResponseRequest, responseRequestSchema, withTypes } from './response-request.ts';
-import { responseAsEvents } from './whole-as-events.ts';
+import { createResponseAssembler, createResponseConverter, responseAsEvents } from './response-events.ts';
+import {
+  estimateInput,
+  inputPrompt,
+  type ResponseRequest,
+  responseRequestSchema,
+  withTypes,
+} from './response-request.ts';
 
 /** Fields that clients send, and no model server needs. They are dropped. */
 const dropped = ['client_metadata'];
@@ -74,3 +78,33 @@ export const responses: Endpoint = {
   headers: noHeaders,
   inBatches: true,
 };
+
+const sequenceNumber = /"sequence_number":(\d{1,15})[,}]/g;
+
+/**
+ * A complete stream needs no further event. One that broke off ends with an `error` event and no `response.completed`
+ * (contract.md#g4-responses). The event also has `error`, because SDKs read its type there. A prompt that is too long ends as OpenAI ends
+ * it, with `response.failed`: Codex compacts its history on the code in it, and on no other event (contract.md#ms6-context).
+ */
+export function createResponseEnding(): StreamEnding {
+  let latest = -1;
+  return {
+    follow(text) {
+      // A quote inside of a string is escaped, so this is never a part of the answer.
+      for (const [, digits] of text.matchAll(sequenceNumber)) latest = Number(digits);
+    },
+    complete: () => '',
+    broken(failure, requestId) {
+      const { error } = errorFrame(failure);
+      const { code, message, param } = error;
+      const sequence_number = latest + 1;
+      if (!isPromptTooLong(failure)) return namedEvent({ type: 'error', code, message, param, sequence_number, error });
+      const failed = { id: `resp_${requestId}`, object: 'response', status: 'failed', output: [] };
+      return namedEvent({
+        type: 'response.failed',
+        sequence_number,
+        response: { ...failed, error: { code, message } },
+      });
+    },
+  };
+}

@@ -1,5 +1,4 @@
-import { isObject } from '../../is-object.ts';
-import { ownText } from '../../own-text.ts';
+import { isObject, ownText } from '../../json/json-values.ts';
 import type { TypedEvent } from '../answers/convert-events.ts';
 import { writtenText } from '../answers/written-text.ts';
 import type { SizeBudget } from '../definition/answer-format.ts';

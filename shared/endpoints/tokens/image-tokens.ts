@@ -1,5 +1,5 @@
 /** The tokens of an image in base64, by its size and the client's `detail`. */
-export type ImageRule = (data: string, detail?: unknown) => number;
+type ImageRule = (data: string, detail?: unknown) => number;
 
 /** For an image whose size is unknown: one at an address, or in a format that is not read here. About the most by either rule. */
 export const tokensPerImage = 1_500;

@@ -7,7 +7,7 @@ export const marked = 4;
 export const punctuation = 5;
 export const space = 6;
 export const lineEnd = 7;
-export const other = 8;
+const other = 8;
 
 type Kind = readonly [kind: number, from: number, to: number];
 

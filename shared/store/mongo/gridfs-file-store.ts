@@ -2,8 +2,8 @@ import { addAbortSignal } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { type Collection, type Db, GridFSBucket, type GridFSBucketWriteStream, ObjectId } from 'mongodb';
 import { z } from 'zod';
-import { storeUnavailable } from '../documents/store-errors.ts';
-import { type FileStore, inBlocks, isFileId } from '../files/file-store.ts';
+import { storeUnavailable } from '../documents.ts';
+import { type FileStore, inBlocks, isFileId } from '../file-store.ts';
 import type { MongoCalls } from './mongo-calls.ts';
 import { type CollectionIndexes, index } from './mongo-indexes.ts';
 
@@ -105,7 +105,7 @@ function end(stream: GridFSBucketWriteStream): Promise<void> {
   });
 }
 
-export const bucketName = 'file_bytes';
+const bucketName = 'file_bytes';
 const chunksRemovedAtOnce = 64;
 
 /**
@@ -121,7 +121,7 @@ const versionSchema = z.object({
   bytes: z.int().nonnegative(),
 });
 
-export type Version = z.infer<typeof versionSchema>;
+type Version = z.infer<typeof versionSchema>;
 
 function versionsOf(database: Db): Collection<Version> {
   return database.collection('file_versions');
@@ -135,7 +135,7 @@ export const fileIndexes: readonly CollectionIndexes[] = [
 ];
 
 /** The versions of files, and their removal with all their chunks. */
-export function createFileVersions({ call, durable, database }: MongoCalls) {
+function createFileVersions({ call, durable, database }: MongoCalls) {
   const chunks = database.collection(`${bucketName}.chunks`);
   const versions = versionsOf(database);
 
@@ -197,5 +197,3 @@ export function createFileVersions({ call, durable, database }: MongoCalls) {
     },
   };
 }
-
-export type FileVersions = ReturnType<typeof createFileVersions>;

@@ -1,10 +1,15 @@
 import { type Db, MongoClient, type TopologyDescription } from 'mongodb';
 import { z } from 'zod';
+import { within } from '../../concurrency/shutdown.ts';
 import { ApiError } from '../../errors.ts';
-import { within } from '../../process/shutdown.ts';
-import { storeUnavailable } from '../documents/store-errors.ts';
-import { type CollectionIndexes, createIndexBuilder, prepareIndexes } from './mongo-indexes.ts';
-import { checkAtomicUpdates, checkSchema } from './mongo-schema.ts';
+import { storeUnavailable } from '../documents.ts';
+import {
+  type CollectionIndexes,
+  checkAtomicUpdates,
+  checkSchema,
+  createIndexBuilder,
+  prepareIndexes,
+} from './mongo-indexes.ts';
 
 type Log = { warn(fields: object, message: string): void };
 
@@ -178,7 +183,7 @@ export function watchMongoChecks(client: Pick<MongoClient, 'on'>, now: () => num
  * `callMs`: deadline of one call in total, no matter what the driver still waits for. `serverMs` (for a server, and for a connection),
  * `socketMs` and `writeMs` are the driver's own limits, each below it.
  */
-export type MongoLimits = { callMs: number; serverMs: number; socketMs: number; writeMs: number };
+type MongoLimits = { callMs: number; serverMs: number; socketMs: number; writeMs: number };
 
 /**
  * All are set, because the driver's defaults are 30 s or unlimited, and no single limit detects a silent network in all cases

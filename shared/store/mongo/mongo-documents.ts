@@ -7,14 +7,14 @@ import {
   type Documents,
   type Index,
   isListIndex,
+  pauseBeforeRetry,
   type Query,
   type Use,
   valueAt,
   valuesIn,
-} from '../documents/documents.ts';
-import { inPieces, type Page, type PageQuery, type Place, readList } from '../documents/lists.ts';
-import { pauseBeforeRetry } from '../documents/pause-before-retry.ts';
-import { valueTaken } from '../documents/store-errors.ts';
+  valueTaken,
+} from '../documents.ts';
+import { inPieces, type Page, type PageQuery, type Place, readList } from '../lists.ts';
 import type { MongoCalls } from './mongo-calls.ts';
 import { duplicateKey, refusedAsDuplicates } from './mongo-indexes.ts';
 import { selectionOf } from './mongo-select.ts';

@@ -1,5 +1,5 @@
-import { type Collection, type Index, isListIndex, type Query } from '../documents/documents.ts';
-import type { Place } from '../documents/lists.ts';
+import { type Collection, type Index, isListIndex, type Query } from '../documents.ts';
+import type { Place } from '../lists.ts';
 import { type CollectionIndexes, type Index as MongoIndex, index as mongoIndex } from './mongo-indexes.ts';
 
 /**
@@ -22,7 +22,7 @@ function toMongoIndex(name: string, index: Index, id: string): MongoIndex {
 }
 
 /** `next`: the path of the field that orders the list, after those that `is` has values of. */
-export type Selection = { filter: Record<string, unknown>; next: string; sort: Record<string, 1 | -1> };
+type Selection = { filter: Record<string, unknown>; next: string; sort: Record<string, 1 | -1> };
 
 /** The filter and the order of a query of an index, or of the ids. */
 export function selectionOf(

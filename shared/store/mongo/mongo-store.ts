@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { collections, createDocumentStores } from '../document-stores.ts';
-import type { Store } from '../store.ts';
+import { collections, createDocumentStores, type Store } from '../records/store.ts';
 import { createUsageStore } from '../usage/usage-store.ts';
 import { createGridFsFileStore, fileIndexes } from './gridfs-file-store.ts';
 import { createMongoCalls } from './mongo-calls.ts';

@@ -1,7 +1,5 @@
 import type { Collection, Db } from 'mongodb';
 import { z } from 'zod';
-import { countsOf, type DetailBatch, detailId, type UsageDetail } from '../usage/usage-details.ts';
-import { type UsageRecord, usageRecordSchema } from '../usage/usage-record.ts';
 import {
   countNames,
   type DetailCounts,
@@ -9,10 +7,20 @@ import {
   detailCountsSchema,
   type MonthBatch,
   type UsageMonth,
+  type UsageRecord,
   type UsageSum,
   usageCountsSchema,
-} from '../usage/usage-sums.ts';
-import type { DetailChange, KeptDetail, KeptSum } from '../usage/usage-tables.ts';
+  usageRecordSchema,
+} from '../usage/usage-record.ts';
+import {
+  countsOf,
+  type DetailBatch,
+  type DetailChange,
+  detailId,
+  type KeptDetail,
+  type KeptSum,
+  type UsageDetail,
+} from '../usage/usage-tables.ts';
 import { type CollectionIndexes, index } from './mongo-indexes.ts';
 
 const recordDocumentSchema = usageRecordSchema.omit({ requestId: true }).extend({ _id: z.string() });
@@ -84,7 +92,7 @@ export function moveOf(batch: MonthBatch) {
 }
 
 /** Also increments of 0, because a new document must have every field. */
-export function incrementsOf<Name extends keyof DetailCounts>(
+function incrementsOf<Name extends keyof DetailCounts>(
   path: string,
   counts: Record<Name, number>,
   names: readonly Name[],

@@ -1,10 +1,26 @@
 import type { Collection, Filter } from 'mongodb';
-import { compareBytes } from '../documents/lists.ts';
-import { pauseBeforeRetry } from '../documents/pause-before-retry.ts';
-import { type Addition, byDetail, type DetailBatch, detailId } from '../usage/usage-details.ts';
-import { type RecordPage, type UsageRecord, usageRecordSchema } from '../usage/usage-record.ts';
-import { byMonth, type MonthBatch, summedRecordSchema, type UsageMonth, type UsageSum } from '../usage/usage-sums.ts';
-import type { DetailChange, DoubtfulMonth, KeptSum, UsageTables } from '../usage/usage-tables.ts';
+import { pauseBeforeRetry } from '../documents.ts';
+import { compareBytes } from '../lists.ts';
+import {
+  byMonth,
+  type MonthBatch,
+  type RecordPage,
+  summedRecordSchema,
+  type UsageMonth,
+  type UsageRecord,
+  type UsageSum,
+  usageRecordSchema,
+} from '../usage/usage-record.ts';
+import {
+  type Addition,
+  byDetail,
+  type DetailBatch,
+  type DetailChange,
+  type DoubtfulMonth,
+  detailId,
+  type KeptSum,
+  type UsageTables,
+} from '../usage/usage-tables.ts';
 import type { MongoCalls } from './mongo-calls.ts';
 import { refusedAsDuplicates } from './mongo-indexes.ts';
 import {

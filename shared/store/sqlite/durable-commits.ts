@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { type FileHandle, open } from 'node:fs/promises';
 import { Worker } from 'node:worker_threads';
-import { within } from '../../process/shutdown.ts';
-import { createSingleFlight } from '../../single-flight.ts';
+import { within } from '../../concurrency/shutdown.ts';
+import { createSingleFlight } from '../../concurrency/single-flight.ts';
 
 /** A message to the thread: write the log's content into the database file, or end. */
 export type CheckpointMessage = 'checkpoint' | 'end';
@@ -90,7 +90,7 @@ function createCheckpoints(file: string): { begin(): void; end(): Promise<void> 
   function startThread(): Worker {
     const started = new Worker(new URL('./checkpoint-thread.ts', import.meta.url), { workerData: file });
     started.unref();
-    // For example, the disk is full. SQLite makes a checkpoint on its own if the log has become much longer (open-sqlite.ts).
+    // For example, the disk is full. SQLite makes a checkpoint on its own if the log has become much longer (sqlite-store.ts).
     started.on('error', () => {});
     started.once('exit', () => {
       thread = undefined;

@@ -1,8 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { z } from 'zod';
-import { within } from '../../process/shutdown.ts';
-import { pauseBeforeRetry } from '../documents/pause-before-retry.ts';
-import { storeUnavailable, valueTaken } from '../documents/store-errors.ts';
+import { within } from '../../concurrency/shutdown.ts';
+import { pauseBeforeRetry, storeUnavailable, valueTaken } from '../documents.ts';
 import type { DurableCommits } from './durable-commits.ts';
 
 /** As long as a call of the other store may take. */
@@ -86,7 +85,7 @@ export async function patiently<T>(work: () => T): Promise<T> {
 }
 
 /** Returns the extended result code of a failure that SQLite reported, or undefined for any other error. */
-export function sqliteErrorCode(error: unknown): number | undefined {
+function sqliteErrorCode(error: unknown): number | undefined {
   return sqliteErrorSchema.safeParse(error).data?.errcode;
 }
 

@@ -1,7 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { z } from 'zod';
-import { storedJson } from '../../stored-values.ts';
+import { storedJson } from '../../json/json-values.ts';
 import {
   type Collection,
   captureDecision,
@@ -14,8 +14,8 @@ import {
   valueAt,
   valuesIn,
   withAdded,
-} from '../documents/documents.ts';
-import { inPieces, type Page, type PageQuery, readList } from '../documents/lists.ts';
+} from '../documents.ts';
+import { inPieces, type Page, type PageQuery, readList } from '../lists.ts';
 import type { SqliteCalls } from './sqlite-calls.ts';
 import { at, createSelect, listTable, type Prepare, type Select } from './sqlite-select.ts';
 

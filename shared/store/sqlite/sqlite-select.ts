@@ -8,8 +8,8 @@ import {
   type Query,
   type Tally,
   type TallyQuery,
-} from '../documents/documents.ts';
-import { compareBytes, type PageQuery, type Place } from '../documents/lists.ts';
+} from '../documents.ts';
+import { compareBytes, type PageQuery, type Place } from '../lists.ts';
 
 export type Prepare = (sql: string) => StatementSync;
 

@@ -1,10 +1,8 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { z } from 'zod';
-import { storedJson } from '../../stored-values.ts';
-import { compareBytes } from '../documents/lists.ts';
-import { byDetail, countsOf, type DetailBatch, type UsageDetail } from '../usage/usage-details.ts';
-import { type UsageRecord, usageRecordSchema } from '../usage/usage-record.ts';
+import { storedJson } from '../../json/json-values.ts';
+import { compareBytes } from '../lists.ts';
 import {
   byMonth,
   countNames,
@@ -14,16 +12,22 @@ import {
   summedRecordSchema,
   totalOf,
   type UsageMonth,
+  type UsageRecord,
   type UsageSum,
   usageCountsSchema,
-} from '../usage/usage-sums.ts';
-import type {
-  DetailChange,
-  DetailPage,
-  DoubtfulMonth,
-  KeptDetail,
-  KeptSum,
-  UsageTables,
+  usageRecordSchema,
+} from '../usage/usage-record.ts';
+import {
+  byDetail,
+  countsOf,
+  type DetailBatch,
+  type DetailChange,
+  type DetailPage,
+  type DoubtfulMonth,
+  type KeptDetail,
+  type KeptSum,
+  type UsageDetail,
+  type UsageTables,
 } from '../usage/usage-tables.ts';
 import type { SqliteCalls } from './sqlite-calls.ts';
 
@@ -148,7 +152,7 @@ const selectPage = `SELECT document FROM usage_records
 /** As text, it comes after every time. */
 const afterAllTimes = '~';
 
-/** Finds and lists whole records by the indexes that are made for that (open-sqlite.ts). */
+/** Finds and lists whole records by the indexes that are made for that (sqlite-store.ts). */
 function createFindRecords(
   database: DatabaseSync,
   { read }: Pick<SqliteCalls, 'read'>,

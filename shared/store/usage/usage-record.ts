@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { storedDate } from '../../stored-values.ts';
+import { storedDate } from '../../json/json-values.ts';
 
-const tokens = z.int().nonnegative();
+const count = z.int().nonnegative();
 const milliseconds = z.int().nonnegative();
 /** `YYYY-MM`, in UTC. */
 export const usageMonthSchema = z.string().regex(/^\d{4}-\d{2}$/);
@@ -38,12 +38,12 @@ export const usageRecordSchema = z.object({
   month: usageMonthSchema,
   admittedAt: storedDate,
   settledAt: storedDate,
-  runs: z.int().nonnegative(),
+  runs: count,
   attempts: z.array(usageAttemptSchema),
-  promptTokens: tokens,
-  completionTokens: tokens,
-  cachedTokens: tokens,
-  chargedTokens: tokens,
+  promptTokens: count,
+  completionTokens: count,
+  cachedTokens: count,
+  chargedTokens: count,
   counted: z.enum(['reported', 'estimated']),
   outcome: z.enum(usageOutcomes),
   queueWaitMs: milliseconds.nullable(),
@@ -67,3 +67,106 @@ export type UsageAttempt = z.infer<typeof usageAttemptSchema>;
 export type RecordPlace = Pick<UsageRecord, 'admittedAt' | 'requestId'>;
 /** The records that come before this place, or the latest ones: the first `limit`, latest first. */
 export type RecordPage = { before?: RecordPlace | undefined; limit: number };
+
+export type UsageMonth = { account: string; month: string };
+
+/** The usage of an account in a month. It contains every record of that month whose `entry` is at or before `lastEntry`. */
+export type UsageSum = UsageMonth & { lastEntry: string; total: UsageCounts };
+
+/**
+ * One account's month in a batch of records. `lastEntry` is the last of all its entries. `disputed`: the record of some request is stored
+ * under another entry, so this batch does not show whether it was summed.
+ */
+export type MonthBatch = UsageMonth & { unsummed: UsageRecord[]; lastEntry: string; disputed: boolean };
+
+/** `storedEntries` has the entry under which each request's record is stored. */
+export function byMonth(records: readonly UsageRecord[], storedEntries: ReadonlyMap<string, string>): MonthBatch[] {
+  const months = new Map<string, MonthBatch>();
+  const distinct = new Map(records.map((record) => [`${record.entry} ${record.requestId}`, record]));
+  for (const record of [...distinct.values()].sort((one, other) => compare(one.entry, other.entry))) {
+    const { requestId, account, month, entry } = record;
+    const key = `${month} ${account}`;
+    const batch = months.get(key) ?? { account, month, unsummed: [], lastEntry: entry, disputed: false };
+    months.set(key, batch);
+    batch.lastEntry = entry;
+    if (storedEntries.get(requestId) === entry) batch.unsummed.push(record);
+    else batch.disputed = true;
+  }
+  return [...months.values()];
+}
+
+export function compare(one: string, other: string): number {
+  if (one === other) return 0;
+  return one < other ? -1 : 1;
+}
+
+export const usageCountsSchema = z.object({
+  requests: count,
+  failed: count,
+  cancelled: count,
+  promptTokens: count,
+  completionTokens: count,
+  chargedTokens: count,
+  overageTokens: count,
+});
+
+/** Details also have what only exports need. */
+export const detailCountsSchema = usageCountsSchema.extend({ cachedTokens: count });
+
+/** `failed` counts the outcomes `failed` and `lost`. `overageTokens` are the charged tokens beyond the allowance, with overage on. */
+export type UsageCounts = z.infer<typeof usageCountsSchema>;
+/** `cachedTokens` are part of the prompt tokens. */
+export type DetailCounts = z.infer<typeof detailCountsSchema>;
+
+export const countNames = Object.keys(usageCountsSchema.shape) as (keyof UsageCounts)[]; // its keys are the keys of the shape
+export const detailCountNames = Object.keys(detailCountsSchema.shape) as (keyof DetailCounts)[]; // likewise
+
+/** The fields of a record that count, and those that say where. */
+export const summedRecordSchema = usageRecordSchema.pick({
+  requestId: true,
+  entry: true,
+  keyId: true,
+  model: true,
+  endpoint: true,
+  admittedAt: true,
+  outcome: true,
+  promptTokens: true,
+  completionTokens: true,
+  cachedTokens: true,
+  chargedTokens: true,
+  overage: true,
+});
+export type SummedRecord = z.infer<typeof summedRecordSchema>;
+
+/** The counts of an account without usage. */
+export const noCounts: UsageCounts = {
+  requests: 0,
+  failed: 0,
+  cancelled: 0,
+  promptTokens: 0,
+  completionTokens: 0,
+  chargedTokens: 0,
+  overageTokens: 0,
+};
+
+export const noDetailCounts: DetailCounts = { ...noCounts, cachedTokens: 0 };
+
+/** Adds a record to these counts. */
+export function addRecord(counts: DetailCounts, record: SummedRecord): void {
+  const { outcome, chargedTokens } = record;
+  counts.requests += 1;
+  if (outcome === 'failed' || outcome === 'lost') counts.failed += 1;
+  if (outcome === 'cancelled') counts.cancelled += 1;
+  counts.promptTokens += record.promptTokens;
+  counts.completionTokens += record.completionTokens;
+  counts.cachedTokens += record.cachedTokens;
+  counts.chargedTokens += chargedTokens;
+  if (record.overage) counts.overageTokens += chargedTokens;
+}
+
+/** The sum of these counts, without those that only details have. */
+export function totalOf(all: Iterable<UsageCounts>): UsageCounts {
+  const sum = { ...noCounts };
+  for (const counts of all) for (const name of countNames) sum[name] += counts[name];
+  return sum;
+}

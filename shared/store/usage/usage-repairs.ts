@@ -1,7 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { pauseBeforeRetry } from '../documents/pause-before-retry.ts';
-import { storeUnavailable } from '../documents/store-errors.ts';
-import { type DetailPlace, dayOf, detailId } from './usage-details.ts';
+import { pauseBeforeRetry, storeUnavailable } from '../documents.ts';
 import {
   addRecord,
   type DetailCounts,
@@ -11,10 +9,13 @@ import {
   type UsageCounts,
   type UsageMonth,
   type UsageSum,
-} from './usage-sums.ts';
+} from './usage-record.ts';
 import {
   type DetailChange,
+  type DetailPlace,
   type DoubtfulMonth,
+  dayOf,
+  detailId,
   type KeptDetail,
   recordPages,
   type UsageTables,

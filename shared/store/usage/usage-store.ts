@@ -1,8 +1,6 @@
-import { createDayTally, type UsageDay, type UsageDetail } from './usage-details.ts';
-import type { UsageRecord } from './usage-record.ts';
+import type { UsageMonth, UsageRecord, UsageSum } from './usage-record.ts';
 import { createUsageRepairs, detailPages, type RecomputedUsage } from './usage-repairs.ts';
-import type { UsageMonth, UsageSum } from './usage-sums.ts';
-import type { UsageTables } from './usage-tables.ts';
+import { createDayTally, type UsageDay, type UsageDetail, type UsageTables } from './usage-tables.ts';
 
 export type { RecomputedUsage } from './usage-repairs.ts';
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openStore } from '../../../shared/open-store.ts';
+import { openStore } from '../../../shared/process/open-store.ts';
 import { countersKey, endedRequestKey, outboxKey, outboxMarksKey, partitionOf } from '../../../shared/redis/keys.ts';
-import { monthOf } from '../../../shared/store/accounts/account.ts';
+import { monthOf } from '../../../shared/store/records/account.ts';
 import type { UsageRecord } from '../../../shared/store/usage/usage-record.ts';
 import { openRedis } from '../../support/open-redis.ts';
 import { recordedLog } from '../../support/recorded-log.ts';

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { openStore } from '../../../shared/open-store.ts';
+import { openStore } from '../../../shared/process/open-store.ts';
 import { openAccount } from '../../support/endpoints/open-account.ts';
 import { endpointNames, sdkCalls, sdkStreams, streamNames } from '../../support/endpoints/sdk-calls.ts';
 import { everyEndpoint } from '../../support/every-endpoint.ts';

@@ -1,6 +1,7 @@
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
 import { endpoints } from '../../../shared/endpoints/routes.ts';
-import { openStore } from '../../../shared/open-store.ts';
+import { openStore } from '../../../shared/process/open-store.ts';
 import { type Stack, startStack } from '../../stack/stack.ts';
 import { documentedRoutes } from '../../support/api-routes.ts';
 import { createKeyClient } from '../../support/key-client.ts';

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { nameOf } from '../../../ingress/api/route.ts';
 import { parseBody, parseFields } from '../../../ingress/listener/json-body.ts';
 import { keyChangeBody } from '../../../ingress/routes/key-fields.ts';
-import { isObject } from '../../../shared/is-object.ts';
+import { isObject } from '../../../shared/json/json-values.ts';
 import { documentedRoutes } from '../../support/api-routes.ts';
 
 type Fields = Readonly<Record<string, z.ZodType>>;

@@ -5,10 +5,9 @@ import { makeKey } from '../../../ingress/callers/api-key.ts';
 import { type Credential, keyCredential } from '../../../ingress/callers/authorization.ts';
 import { createCallers } from '../../../ingress/callers/callers.ts';
 import type { SharedCallers } from '../../../ingress/callers/shared-callers.ts';
-import type { Caller } from '../../../shared/caller.ts';
 import { ApiError, type ErrorCode } from '../../../shared/errors.ts';
-import type { Account } from '../../../shared/store/accounts/account.ts';
-import type { KeyOwner } from '../../../shared/store/accounts/account-store.ts';
+import type { Account, Caller } from '../../../shared/store/records/account.ts';
+import type { KeyOwner } from '../../../shared/store/records/account-store.ts';
 
 // The timeout of the store passes only when a test moves the timers, also on a busy machine.
 test.before(() => mock.timers.enable({ apis: ['setTimeout'] }));

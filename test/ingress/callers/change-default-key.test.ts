@@ -8,9 +8,9 @@ import {
   rotateKey,
 } from '../../../ingress/callers/change-keys.ts';
 import { ApiError, errorHeaders } from '../../../shared/errors.ts';
-import type { Account, GuestSecrets } from '../../../shared/store/accounts/account.ts';
-import { defaultKeyOf, type Key, type NewKey } from '../../../shared/store/accounts/key.ts';
-import type { Decision } from '../../../shared/store/documents/documents.ts';
+import type { Decision } from '../../../shared/store/documents.ts';
+import type { Account, GuestSecrets } from '../../../shared/store/records/account.ts';
+import { defaultKeyOf, type Key, type NewKey } from '../../../shared/store/records/key.ts';
 import { defaultKeyFrom, endedKeysOf } from '../../shared/store/store-contract.ts';
 
 const t1 = new Date('2026-01-01');

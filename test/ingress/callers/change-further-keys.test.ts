@@ -1,7 +1,8 @@
 import test from 'ava';
 import { changeKey, createKey, mintKey, revokeKey, rotateKey } from '../../../ingress/callers/change-keys.ts';
 import { endedWith, findKey, keysOf } from '../../../ingress/callers/key-list.ts';
-import type { Account } from '../../../shared/store/accounts/account.ts';
+import type { Decision } from '../../../shared/store/documents.ts';
+import type { Account } from '../../../shared/store/records/account.ts';
 import {
   defaultKeyOf,
   isDefaultKey,
@@ -9,8 +10,7 @@ import {
   type Key,
   type KeyFields,
   type NewKey,
-} from '../../../shared/store/accounts/key.ts';
-import type { Decision } from '../../../shared/store/documents/documents.ts';
+} from '../../../shared/store/records/key.ts';
 import { defaultKeyFrom, endedKeysOf } from '../../shared/store/store-contract.ts';
 
 const at = (seconds: number) => new Date(seconds * 1_000);

@@ -1,11 +1,11 @@
 import test from 'ava';
 import { createCheckCaller, type DecideCharge } from '../../../ingress/callers/check-caller.ts';
-import type { Caller } from '../../../shared/caller.ts';
 import { ApiError } from '../../../shared/errors.ts';
-import type { Claim } from '../../../shared/idempotency/claim.ts';
+import type { Claim } from '../../../shared/jobs/idempotency.ts';
 import type { AdmitAnswer, LimitCounters, RepeatAnswer } from '../../../shared/limits/admission.ts';
 import type { Look } from '../../../shared/limits/admit.ts';
 import { createAskLimits } from '../../../shared/limits/ask-limits.ts';
+import type { Caller } from '../../../shared/store/records/account.ts';
 import { lostReport } from '../../support/limits-side.ts';
 
 const alice: Caller = {

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import test from 'ava';
 import { createDisplayNames } from '../../../ingress/callers/display-names.ts';
-import type { NamedAccount } from '../../../shared/store/accounts/account-names.ts';
+import type { NamedAccount } from '../../../shared/store/records/account-store.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
 const [read, change] = [{ isChange: false }, { isChange: true }];

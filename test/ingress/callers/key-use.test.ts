@@ -3,7 +3,7 @@ import { setImmediate as settled } from 'node:timers/promises';
 import test from 'ava';
 import { createKeyUse } from '../../../ingress/callers/key-use.ts';
 import { ApiError } from '../../../shared/errors.ts';
-import type { KeyUse } from '../../../shared/store/accounts/account-store.ts';
+import type { KeyUse } from '../../../shared/store/records/account-store.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
 const minuteMs = 60_000;

@@ -3,10 +3,10 @@ import { makeKey } from '../../../ingress/callers/api-key.ts';
 import { keyCredential } from '../../../ingress/callers/authorization.ts';
 import { createCallers } from '../../../ingress/callers/callers.ts';
 import { createSharedCallers } from '../../../ingress/callers/shared-callers.ts';
-import type { Caller } from '../../../shared/caller.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { connectForRequests, type Redis } from '../../../shared/redis/connections.ts';
 import { callerKey } from '../../../shared/redis/keys.ts';
+import type { Caller } from '../../../shared/store/records/account.ts';
 import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 

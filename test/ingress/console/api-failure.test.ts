@@ -1,6 +1,6 @@
 import test from 'ava';
 import { failureOf } from '../../../ingress/console/api/api-failure.ts';
-import { messageErrors } from '../../../shared/endpoints/messages/message-errors.ts';
+import { messageErrors } from '../../../shared/endpoints/messages/messages.ts';
 import { ApiError, errorBody, errorLink, nestedErrorBody, rateLimitExceeded } from '../../../shared/errors.ts';
 
 const docsUrl = 'https://docs.example';

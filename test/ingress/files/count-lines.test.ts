@@ -1,7 +1,7 @@
 import test from 'ava';
 import { createCountLines } from '../../../ingress/files/count-lines.ts';
 import { lineBytesMax } from '../../../shared/batches/batch.ts';
-import { estimateChatPrompt } from '../../../shared/endpoints/chat/prompt-size.ts';
+import { estimateChatPrompt } from '../../../shared/endpoints/chat/chat-request.ts';
 import { estimateTokens } from '../../../shared/endpoints/tokens/estimate-tokens.ts';
 
 function count(text: string, linesMax = 50_000) {

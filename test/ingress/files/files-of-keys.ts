@@ -1,8 +1,8 @@
 import type { ExecutionContext } from 'ava';
 import type { Batch, StoredFile } from '../../../shared/batches/batch.ts';
-import type { Caller } from '../../../shared/caller.ts';
-import type { KeyScope } from '../../../shared/store/accounts/key.ts';
-import type { Store } from '../../../shared/store/store.ts';
+import type { Caller } from '../../../shared/store/records/account.ts';
+import type { KeyScope } from '../../../shared/store/records/key.ts';
+import type { Store } from '../../../shared/store/records/store.ts';
 import { batchOf, fileOf } from '../../shared/store/batch-records.ts';
 import { inChunks } from '../../shared/store/file-bytes.ts';
 import { type Contract, provesOnStore } from '../../shared/store/store-contract.ts';

@@ -1,11 +1,12 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
 import { ulid } from 'ulid';
 import { receiveFile } from '../../../ingress/files/receive-file.ts';
+import type { Rest } from '../../../shared/concurrency/in-turn.ts';
 import { temporarilyUnavailable } from '../../../shared/errors.ts';
-import type { Rest } from '../../../shared/process/rests.ts';
 import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
 import { line } from '../../support/file-client.ts';
 import { recordedLog } from '../../support/recorded-log.ts';

@@ -7,9 +7,9 @@ import {
   newRoomEntry,
   type RoomEntry,
 } from '../../../shared/batches/batch-room.ts';
-import type { Caller } from '../../../shared/caller.ts';
-import { readAccountBytes } from '../../../shared/store/batches/batch-store.ts';
-import type { Store } from '../../../shared/store/store.ts';
+import type { Caller } from '../../../shared/store/records/account.ts';
+import { readAccountBytes } from '../../../shared/store/records/batch-store.ts';
+import type { Store } from '../../../shared/store/records/store.ts';
 import { batchOf, fileOf } from '../../shared/store/batch-records.ts';
 import { type Contract, provesOnStore } from '../../shared/store/store-contract.ts';
 import { dying, forEachDeath } from '../../support/dying.ts';

@@ -2,7 +2,7 @@ import test from 'ava';
 import { Registry } from 'prom-client';
 import { createSettleInterrupted } from '../../../ingress/limits/settle-interrupted.ts';
 import { createIngressMetrics } from '../../../ingress/metrics.ts';
-import type { HeldClaim } from '../../../shared/idempotency/claim.ts';
+import type { HeldClaim } from '../../../shared/jobs/idempotency.ts';
 import type { Settle, Settlement } from '../../../shared/limits/settle.ts';
 import { lostReport } from '../../support/limits-side.ts';
 import { recordedLog } from '../../support/recorded-log.ts';

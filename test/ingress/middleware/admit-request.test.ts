@@ -3,9 +3,9 @@ import type { CheckCaller, DecideCharge } from '../../../ingress/callers/check-c
 import type { IngressMetrics } from '../../../ingress/metrics.ts';
 import { admitRequest } from '../../../ingress/middleware/admit-request.ts';
 import type { AppContext } from '../../../ingress/request-state.ts';
-import type { Caller } from '../../../shared/caller.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
+import type { Caller } from '../../../shared/store/records/account.ts';
 
 const caller: Caller = {
   ...{ account: 'user:ann', keyId: 'key_1', plan: 'free', suspended: false, version: 1, overageEnabled: false },

@@ -3,7 +3,7 @@ import test from 'ava';
 import { createAssetSet } from '../../../ingress/pages/asset-set.ts';
 import { createSharedAssets } from '../../../ingress/pages/shared-assets.ts';
 import type { Redis } from '../../../shared/redis/connections.ts';
-import { assetSetKey } from '../../../shared/redis/coordination-keys.ts';
+import { assetSetKey } from '../../../shared/redis/keys.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 

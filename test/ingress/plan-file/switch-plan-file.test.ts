@@ -1,7 +1,7 @@
 import test from 'ava';
 import { createPlanFileSwitch } from '../../../ingress/plan-file/switch-plan-file.ts';
 import type { FleetProcess } from '../../../shared/fleet/note-process.ts';
-import { createPlanFileInForce } from '../../../shared/plan-file/live/plan-file-in-force.ts';
+import { createPlanFileInForce } from '../../../shared/process/watch-plan-file.ts';
 import { parsedPlan } from '../../support/parsed-plan.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 

@@ -1,6 +1,6 @@
 import test from 'ava';
 import { scoreOfPriority, turnOf } from '../../../ingress/queue/job-priority.ts';
-import { queueDepthsKey } from '../../../shared/redis/coordination-keys.ts';
+import { queueDepthsKey } from '../../../shared/redis/keys.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { openTurnsSide, type ServedJob, serveInTurns, type TurnDemand } from '../../support/turns-side.ts';
 

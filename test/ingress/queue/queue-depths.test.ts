@@ -3,7 +3,7 @@ import { Queue } from 'bullmq';
 import { createQueueDepths } from '../../../ingress/queue/queue-depths.ts';
 import { jobName, modelQueue, type QueueId, queueOptions } from '../../../shared/jobs/queues.ts';
 import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
-import { queueDepthsKey } from '../../../shared/redis/coordination-keys.ts';
+import { queueDepthsKey } from '../../../shared/redis/keys.ts';
 import { countCommands } from '../../support/count-commands.ts';
 import { openRedisDatabase, startPrivateRedis } from '../../support/private-redis.ts';
 

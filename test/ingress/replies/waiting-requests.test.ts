@@ -7,9 +7,8 @@ import type { JobLocation } from '../../../ingress/replies/waiting-request.ts';
 import { createWaitingRequests } from '../../../ingress/replies/waiting-requests.ts';
 import { createAnswerBudget } from '../../../shared/bytes/answer-budget.ts';
 import { ApiError } from '../../../shared/errors.ts';
-import type { HeldClaim } from '../../../shared/idempotency/claim.ts';
-import { packError } from '../../../shared/jobs/carried-error.ts';
-import type { Reply, ReplyContent } from '../../../shared/jobs/replies.ts';
+import type { HeldClaim } from '../../../shared/jobs/idempotency.ts';
+import { packError, type Reply, type ReplyContent } from '../../../shared/jobs/replies.ts';
 import type { ReleaseAnswer } from '../../../shared/limits/release.ts';
 import { lostReport } from '../../support/limits-side.ts';
 

@@ -9,7 +9,7 @@ import Koa from 'koa';
 import { createReplyBuffer, type ReplyBuffer } from '../../../ingress/replies/reply-buffer.ts';
 import { writeEventStream } from '../../../ingress/replies/write-event-stream.ts';
 import type { RequestState } from '../../../ingress/request-state.ts';
-import { doneEnding } from '../../../shared/endpoints/choices/done-ending.ts';
+import { doneEnding } from '../../../shared/endpoints/chat-stream/choices-answers.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { TokenUsage } from '../../../shared/jobs/replies.ts';
 import { roomOfBuffer } from '../../support/answer-room.ts';

@@ -2,7 +2,7 @@ import test from 'ava';
 import { ulid } from 'ulid';
 import { presentRequest, requestSchema } from '../../../ingress/routes/present-request.ts';
 import { leaseEndsKey, outboxKey, partitionOf } from '../../../shared/redis/keys.ts';
-import type { Store } from '../../../shared/store/store.ts';
+import type { Store } from '../../../shared/store/records/store.ts';
 import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
 import { usageRecord } from '../../shared/store/usage-records.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';

@@ -2,7 +2,7 @@ import type { ExecutionContext } from 'ava';
 import test from 'ava';
 import { ulid } from 'ulid';
 import type { FoundRequest, RequestFilter } from '../../../ingress/requests/find-requests.ts';
-import type { Store } from '../../../shared/store/store.ts';
+import type { Store } from '../../../shared/store/records/store.ts';
 import type { UsageStore } from '../../../shared/store/usage/usage-store.ts';
 import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
 import { entryAt, usageRecord, usageRecords } from '../../shared/store/usage-records.ts';

@@ -8,7 +8,7 @@ import {
 } from '../../../ingress/requests/find-requests.ts';
 import { createReadLeases, createReadWaitingUsage } from '../../../ingress/requests/read-running-requests.ts';
 import { endedRequestKey, outboxKey, partitionOf } from '../../../shared/redis/keys.ts';
-import type { Store } from '../../../shared/store/store.ts';
+import type { Store } from '../../../shared/store/records/store.ts';
 import type { UsageStore } from '../../../shared/store/usage/usage-store.ts';
 import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';

@@ -1,6 +1,6 @@
 import test from 'ava';
 import { createRequestsToEnd } from '../../../ingress/requests/requests-to-end.ts';
-import { requestsToEndKey } from '../../../shared/redis/coordination-keys.ts';
+import { requestsToEndKey } from '../../../shared/redis/keys.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 import { watchRedis } from '../../support/watch-redis.ts';

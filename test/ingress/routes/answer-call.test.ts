@@ -1,11 +1,11 @@
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
 import OpenAI, { APIError } from 'openai';
 import { ApiError } from '../../../shared/errors.ts';
-import type { HeldClaim } from '../../../shared/idempotency/claim.ts';
-import { packError } from '../../../shared/jobs/carried-error.ts';
-import type { ReplyContent } from '../../../shared/jobs/replies.ts';
+import type { HeldClaim } from '../../../shared/jobs/idempotency.ts';
+import { packError, type ReplyContent } from '../../../shared/jobs/replies.ts';
 import { requestText, startChatRoute } from '../../support/chat-route.ts';
 import { undisturbed } from '../../support/undisturbed.ts';
 

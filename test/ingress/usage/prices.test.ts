@@ -1,6 +1,6 @@
 import test from 'ava';
 import { createPricing, formatCost } from '../../../ingress/usage/report-rows.ts';
-import { noDetailCounts } from '../../../shared/store/usage/usage-sums.ts';
+import { noDetailCounts } from '../../../shared/store/usage/usage-record.ts';
 
 const counts = { ...noDetailCounts, requests: 1, promptTokens: 100, cachedTokens: 40, completionTokens: 10 };
 

@@ -1,6 +1,6 @@
 import test from 'ava';
 import { csvHeader, csvLine } from '../../../ingress/usage/usage-report.ts';
-import { noDetailCounts } from '../../../shared/store/usage/usage-sums.ts';
+import { noDetailCounts } from '../../../shared/store/usage/usage-record.ts';
 import { readCsv } from '../../support/report-side.ts';
 
 const row = (values: string[]) => ({ values, counts: { ...noDetailCounts, requests: 2 }, cost: 0n, unpricedTokens: 0 });

@@ -1,13 +1,12 @@
 import test from 'ava';
-import { createChangeAccount } from '../../../shared/account-changes/change-account.ts';
-import { markLifeMs } from '../../../shared/account-changes/change-marks.ts';
+import { createChangeAccount, markLifeMs } from '../../../shared/account-changes/change-account.ts';
 import { changeSettings } from '../../../shared/account-changes/change-settings.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { connectForRequests } from '../../../shared/redis/connections.ts';
 import { changesKey, fillKey, versionKey } from '../../../shared/redis/keys.ts';
 import { waitUntilReady } from '../../../shared/redis/wait-for-redis.ts';
-import type { Account } from '../../../shared/store/accounts/account.ts';
-import type { Decide } from '../../../shared/store/documents/documents.ts';
+import type { Decide } from '../../../shared/store/documents.ts';
+import type { Account } from '../../../shared/store/records/account.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 

@@ -1,7 +1,7 @@
 import test from 'ava';
 import { changeSettings, newAccount } from '../../../shared/account-changes/change-settings.ts';
-import type { Account } from '../../../shared/store/accounts/account.ts';
-import type { Decision } from '../../../shared/store/documents/documents.ts';
+import type { Decision } from '../../../shared/store/documents.ts';
+import type { Account } from '../../../shared/store/records/account.ts';
 
 const t1 = new Date('2026-01-01');
 const t2 = new Date('2026-01-02');

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { createMarkChange, createUnmarkChange, markLifeMs } from '../../../shared/account-changes/change-marks.ts';
+import { createMarkChange, createUnmarkChange, markLifeMs } from '../../../shared/account-changes/change-account.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { connectForRequests } from '../../../shared/redis/connections.ts';
 import { changesKey, fillKey, versionKey } from '../../../shared/redis/keys.ts';

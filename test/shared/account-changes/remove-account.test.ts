@@ -1,4 +1,5 @@
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
 import { createKey, mintGuestKey, mintKey } from '../../../ingress/callers/change-keys.ts';
 import { decideAction } from '../../../ingress/routes/operator-action.ts';
 import type { ChangeAccount } from '../../../shared/account-changes/change-account.ts';
@@ -6,9 +7,9 @@ import { changeSettings } from '../../../shared/account-changes/change-settings.
 import { beginRemoval, createClearAccount, useAgain } from '../../../shared/account-changes/remove-account.ts';
 import { enterRoom, newRoomEntry } from '../../../shared/batches/batch-room.ts';
 import { nextBatch } from '../../../shared/batches/batch-states.ts';
-import type { Account } from '../../../shared/store/accounts/account.ts';
-import { defaultKeyOf } from '../../../shared/store/accounts/key.ts';
-import type { Store } from '../../../shared/store/store.ts';
+import type { Account } from '../../../shared/store/records/account.ts';
+import { defaultKeyOf } from '../../../shared/store/records/key.ts';
+import type { Store } from '../../../shared/store/records/store.ts';
 import { batchOf, fileOf } from '../store/batch-records.ts';
 import { inChunks } from '../store/file-bytes.ts';
 import { createSqliteHome } from '../store/sqlite-home.ts';

@@ -1,6 +1,6 @@
 import test from 'ava';
 import { createBackendPauses } from '../../../shared/fleet/backend-pauses.ts';
-import { backendPauseKey } from '../../../shared/redis/coordination-keys.ts';
+import { backendPauseKey } from '../../../shared/redis/keys.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 
 let own: RedisDatabase;

@@ -1,7 +1,11 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import test, { type ExecutionContext } from 'ava';
-import { followFleet } from '../../../shared/fleet/follow-fleet.ts';
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
+import { createListWorkers, followFleet } from '../../../shared/fleet/follow-fleet.ts';
 import type { FleetProcess } from '../../../shared/fleet/note-process.ts';
+import { sharesExpiryKey } from '../../../shared/redis/keys.ts';
+import { createRenewShares } from '../../../workers/fleet-limits/renew-shares.ts';
+import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
 const own: FleetProcess = { id: 'i', kind: 'ingress', generation: 'aaa', pools: [], issues: 0, startedAt: 1 };
@@ -88,4 +92,23 @@ test('a process that stops leaves', async (t) => {
   await fleet.noted;
   await fleet[Symbol.asyncDispose]();
   t.deepEqual(left, ['i']);
+});
+
+let database: RedisDatabase;
+
+test.before(async () => {
+  database = await openRedisDatabase();
+});
+
+test.after.always(() => database?.[Symbol.asyncDispose]());
+
+test('lists the workers of a pool, or all, except those that are dead or take no more jobs', async (t) => {
+  for (const [workerId, pools] of Object.entries({ one: ['a'], both: ['a', 'b'], leaving: [], dead: ['a'] }))
+    await createRenewShares(database.redis, { workerId })('new', { number: 1, pools, uses: [] });
+  await database.redis.zadd(sharesExpiryKey(), 1, 'dead');
+  const listWorkers = createListWorkers(database.redis);
+  t.deepEqual((await listWorkers('a')).toSorted(), ['both', 'one']);
+  t.deepEqual(await listWorkers('b'), ['both']);
+  t.deepEqual(await listWorkers('none'), []);
+  t.deepEqual((await listWorkers()).toSorted(), ['both', 'one']);
 });

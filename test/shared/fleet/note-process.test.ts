@@ -1,7 +1,11 @@
 import test from 'ava';
-import { createNoteProcess, type ProcessNote, processLifeMs } from '../../../shared/fleet/note-process.ts';
-import type { ProcessLoad } from '../../../shared/fleet/process-load.ts';
-import { fleetKey, fleetLoadKey } from '../../../shared/redis/coordination-keys.ts';
+import {
+  createNoteProcess,
+  type ProcessLoad,
+  type ProcessNote,
+  processLifeMs,
+} from '../../../shared/fleet/note-process.ts';
+import { fleetKey, fleetLoadKey } from '../../../shared/redis/keys.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { replaceClock } from '../../support/redis-clock.ts';
 

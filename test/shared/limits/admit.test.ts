@@ -1,7 +1,6 @@
 import test from 'ava';
 import { Redis } from 'ioredis';
-import { type Allowance, createAdmit } from '../../../shared/limits/admit.ts';
-import { leaseGraceMs, leaseLifeMs } from '../../../shared/limits/lease-life.ts';
+import { type Allowance, createAdmit, leaseGraceMs, leaseLifeMs } from '../../../shared/limits/admit.ts';
 import {
   countersKey,
   leaseEndsKey,

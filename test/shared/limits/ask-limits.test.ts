@@ -1,8 +1,8 @@
 import test from 'ava';
-import type { Caller } from '../../../shared/caller.ts';
 import type { AdmitAnswer } from '../../../shared/limits/admission.ts';
 import type { Look } from '../../../shared/limits/admit.ts';
 import { createAskLimits } from '../../../shared/limits/ask-limits.ts';
+import type { Caller } from '../../../shared/store/records/account.ts';
 
 const caller: Caller = { account: 'user:ann', plan: 'free', suspended: false, version: 3, overageEnabled: false };
 const fresh: Caller = { ...caller, version: 4 };

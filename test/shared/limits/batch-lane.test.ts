@@ -1,6 +1,12 @@
 import test from 'ava';
-import type { Lane } from '../../../shared/lane.ts';
-import { leaseEndsKey, leaseHolderOf, leaseHoldersKey, leasesKey, partitionOf } from '../../../shared/redis/keys.ts';
+import {
+  type Lane,
+  leaseEndsKey,
+  leaseHolderOf,
+  leaseHoldersKey,
+  leasesKey,
+  partitionOf,
+} from '../../../shared/redis/keys.ts';
 import { lostReport, openLimits, timeouts } from '../../support/limits-side.ts';
 import { noon, openOwnLimits } from '../../support/own-limits.ts';
 

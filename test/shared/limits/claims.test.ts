@@ -1,5 +1,5 @@
 import test from 'ava';
-import type { Claim, ClaimEnd } from '../../../shared/idempotency/claim.ts';
+import type { Claim, ClaimEnd } from '../../../shared/jobs/idempotency.ts';
 import {
   claimKey,
   countersKey,

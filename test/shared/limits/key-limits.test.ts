@@ -1,7 +1,7 @@
 import test from 'ava';
 import type { LookKey } from '../../../shared/limits/admit.ts';
 import { keyCountersKey, outboxKey, outboxMarksKey, partitionOf } from '../../../shared/redis/keys.ts';
-import type { UsageDetail } from '../../../shared/store/usage/usage-details.ts';
+import type { UsageDetail } from '../../../shared/store/usage/usage-tables.ts';
 import { changeLease } from '../../support/change-lease.ts';
 import { allKeys } from '../../support/open-redis.ts';
 import { noon, openOwnLimits } from '../../support/own-limits.ts';

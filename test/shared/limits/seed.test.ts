@@ -2,7 +2,7 @@ import test from 'ava';
 import { Registry } from 'prom-client';
 import { createSeed } from '../../../shared/limits/seed.ts';
 import { countersKey, outboxMarksKey, partitionOf, versionKey } from '../../../shared/redis/keys.ts';
-import type { Store } from '../../../shared/store/store.ts';
+import type { Store } from '../../../shared/store/records/store.ts';
 import type { UsageStore } from '../../../shared/store/usage/usage-store.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
 import { createDrainPartition } from '../../../workers/usage/drain-partition.ts';

@@ -1,7 +1,7 @@
 import test from 'ava';
-import type { Caller } from '../../../shared/caller.ts';
 import { watchSuspensions } from '../../../shared/limits/watch-suspensions.ts';
 import { versionKey } from '../../../shared/redis/keys.ts';
+import type { Caller } from '../../../shared/store/records/account.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 import { watchRedis } from '../../support/watch-redis.ts';

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'ava';
-import { poolsOf } from '../../../shared/plan-file/pools-of.ts';
+import { poolsOf } from '../../../shared/plan-file/plan-file.ts';
 import {
   ConfigError,
   readIngressConfig,

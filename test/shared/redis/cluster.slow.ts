@@ -11,10 +11,10 @@ import {
   nodeOf,
   type Redis,
   readStrings,
+  redisNow,
 } from '../../../shared/redis/connections.ts';
 import { guestMintsKey } from '../../../shared/redis/keys.ts';
 import { loadScript } from '../../../shared/redis/load-lua.ts';
-import { redisNow } from '../../../shared/redis/redis-now.ts';
 import { fieldsOf, openInbox } from '../../../shared/redis/stream-inbox.ts';
 import { waitForRedis } from '../../../shared/redis/wait-for-redis.ts';
 import { existingKeys } from '../../../workers/replies/watch-readers.ts';

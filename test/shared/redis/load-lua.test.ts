@@ -3,8 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import test from 'ava';
-import { loadLua, loadScript } from '../../../shared/redis/load-lua.ts';
-import { createReadNumbers, wordsOf } from '../../../shared/redis/read-answer.ts';
+import { createReadNumbers, intOf, loadLua, loadScript, wordOf, wordsOf } from '../../../shared/redis/load-lua.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 
 let own: RedisDatabase;
@@ -93,4 +92,23 @@ test('the numbers of an answer have the same names in the script and in its read
   t.is(outcome, 'counted');
   t.deepEqual(createReadNumbers(numbers.sum)(words), { used: Number.MAX_SAFE_INTEGER, reserved: -2 });
   t.throws(() => createReadNumbers(numbers.sum)(['1']), { message: /missing/ });
+});
+
+test('an answer is read word by word', (t) => {
+  const [outcome, number, none] = wordsOf('run 12');
+  t.is(wordOf(outcome), 'run');
+  t.is(intOf(number), 12);
+  t.is(intOf('-3'), -3);
+  t.is(none, undefined);
+});
+
+test('an answer that is not text is rejected', (t) => {
+  for (const answer of [null, undefined, 7, ['run', 1], {}]) t.throws(() => wordsOf(answer), undefined, String(answer));
+  t.throws(() => wordOf(undefined));
+});
+
+test('a word that is not an integer is rejected', (t) => {
+  for (const word of [undefined, '', 'nan', '1.5', '1e400', '9007199254740993', '-', 'run']) {
+    t.throws(() => intOf(word), undefined, String(word));
+  }
 });

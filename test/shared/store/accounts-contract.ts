@@ -2,10 +2,10 @@ import type { ExecutionContext } from 'ava';
 import { createKey, mintGuestKey, revokeKey } from '../../../ingress/callers/change-keys.ts';
 import { changed, changeSettings } from '../../../shared/account-changes/change-settings.ts';
 import { beginRemoval } from '../../../shared/account-changes/remove-account.ts';
-import type { Account } from '../../../shared/store/accounts/account.ts';
-import type { AccountPage } from '../../../shared/store/accounts/account-names.ts';
-import { defaultKeyOf } from '../../../shared/store/accounts/key.ts';
-import type { Store } from '../../../shared/store/store.ts';
+import type { Account } from '../../../shared/store/records/account.ts';
+import type { AccountPage } from '../../../shared/store/records/account-store.ts';
+import { defaultKeyOf } from '../../../shared/store/records/key.ts';
+import type { Store } from '../../../shared/store/records/store.ts';
 import { type Contract, mint, newKey, provesOnStore, type StoreHome } from './store-contract.ts';
 
 /** The guarantees of every store for its list of accounts. */

@@ -1,11 +1,11 @@
 import type { ExecutionContext } from 'ava';
 import { createApplyTopUpCode, topUpIdOf } from '../../../shared/account-changes/apply-top-up-code.ts';
+import { createRecordedChange } from '../../../shared/account-changes/change-account.ts';
 import { changeSettings } from '../../../shared/account-changes/change-settings.ts';
-import { createRecordedChange } from '../../../shared/account-changes/recorded-change.ts';
-import type { AccountStore } from '../../../shared/store/accounts/account-store.ts';
-import { storeUnavailable } from '../../../shared/store/documents/store-errors.ts';
-import type { Store } from '../../../shared/store/store.ts';
-import type { TopUpCode } from '../../../shared/store/top-up-codes/top-up-code.ts';
+import { storeUnavailable } from '../../../shared/store/documents.ts';
+import type { AccountStore } from '../../../shared/store/records/account-store.ts';
+import type { Store } from '../../../shared/store/records/store.ts';
+import type { TopUpCode } from '../../../shared/store/records/top-up-codes.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 import { type Contract, failsWith, provesOnStore, type StoreHome } from './store-contract.ts';
 import { codeTime, topUpCodeOf } from './top-up-code-records.ts';

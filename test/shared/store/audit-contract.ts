@@ -2,11 +2,11 @@ import type { ExecutionContext } from 'ava';
 import { revokeKey, rotateKey } from '../../../ingress/callers/change-keys.ts';
 import { decideAction } from '../../../ingress/routes/operator-action.ts';
 import { changeSettings, type Settings } from '../../../shared/account-changes/change-settings.ts';
-import type { Account, Origin } from '../../../shared/store/accounts/account.ts';
-import { type AuditPage, type AuditRecord, auditId } from '../../../shared/store/accounts/audit-records.ts';
-import { defaultKeyOf } from '../../../shared/store/accounts/key.ts';
-import type { Decide } from '../../../shared/store/documents/documents.ts';
-import type { Store } from '../../../shared/store/store.ts';
+import type { Decide } from '../../../shared/store/documents.ts';
+import type { Account, Origin } from '../../../shared/store/records/account.ts';
+import { type AuditPage, type AuditRecord, auditId } from '../../../shared/store/records/audit-records.ts';
+import { defaultKeyOf } from '../../../shared/store/records/key.ts';
+import type { Store } from '../../../shared/store/records/store.ts';
 import { findAccount, namedBy } from './changes-contract.ts';
 import { type Contract, mint, newKey, provesOnStore, type StoreHome } from './store-contract.ts';
 

@@ -1,8 +1,8 @@
 import type { ExecutionContext } from 'ava';
 import { type Batch, batchStates, type StoredFile } from '../../../shared/batches/batch.ts';
 import { isOver, nextBatch } from '../../../shared/batches/batch-states.ts';
-import type { Page } from '../../../shared/store/batches/batch-records.ts';
-import type { Store } from '../../../shared/store/store.ts';
+import type { Page } from '../../../shared/store/records/batch-records.ts';
+import type { Store } from '../../../shared/store/records/store.ts';
 import { batchOf, fileOf } from './batch-records.ts';
 import { type Contract, provesOnStore, type StoreHome } from './store-contract.ts';
 

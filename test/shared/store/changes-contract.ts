@@ -1,9 +1,9 @@
 import type { ExecutionContext } from 'ava';
 import { type NamedKey, revokeKey, rotateKey } from '../../../ingress/callers/change-keys.ts';
 import { changeSettings } from '../../../shared/account-changes/change-settings.ts';
-import type { Account } from '../../../shared/store/accounts/account.ts';
-import { defaultKeyOf } from '../../../shared/store/accounts/key.ts';
-import type { Store } from '../../../shared/store/store.ts';
+import type { Account } from '../../../shared/store/records/account.ts';
+import { defaultKeyOf } from '../../../shared/store/records/key.ts';
+import type { Store } from '../../../shared/store/records/store.ts';
 import { type Contract, endedKeysOf, mint, newKey, provesOnStore } from './store-contract.ts';
 
 /** The guarantees of every store for changes: the life cycle of keys, and how a change is decided. */

@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import fc from 'fast-check';
 import { z } from 'zod';
+import { storedDate } from '../../../shared/json/json-values.ts';
 import {
   type Collection,
   type Documents,
@@ -9,8 +10,7 @@ import {
   type OpenDocuments,
   type Query,
   valueAt,
-} from '../../../shared/store/documents/documents.ts';
-import { storedDate } from '../../../shared/stored-values.ts';
+} from '../../../shared/store/documents.ts';
 import { failsWith } from './store-contract.ts';
 
 const thingSchema = z.object({

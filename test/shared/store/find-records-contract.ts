@@ -1,5 +1,5 @@
 import type { ExecutionContext } from 'ava';
-import type { Store } from '../../../shared/store/store.ts';
+import type { Store } from '../../../shared/store/records/store.ts';
 import type { UsageRecord } from '../../../shared/store/usage/usage-record.ts';
 import { type Contract, provesOnStore } from './store-contract.ts';
 import { usageRecord, usageRecords } from './usage-records.ts';

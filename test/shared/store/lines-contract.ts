@@ -7,8 +7,8 @@ import type { ExecutionContext } from 'ava';
 import { ulid } from 'ulid';
 import { z } from 'zod';
 import { type BatchResult, lineBytesMax } from '../../../shared/batches/batch.ts';
-import type { LineRecords } from '../../../shared/store/batches/line-records.ts';
-import type { Store } from '../../../shared/store/store.ts';
+import type { LineRecords } from '../../../shared/store/records/line-records.ts';
+import type { Store } from '../../../shared/store/records/store.ts';
 import { batchOf, resultOf, retryOf } from './batch-records.ts';
 import { type Contract, provesOnStore, type StoreHome } from './store-contract.ts';
 

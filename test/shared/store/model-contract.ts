@@ -12,8 +12,9 @@ import {
 } from '../../../ingress/callers/change-keys.ts';
 import { changeSettings, type Settings } from '../../../shared/account-changes/change-settings.ts';
 import { ApiError } from '../../../shared/errors.ts';
-import type { Account } from '../../../shared/store/accounts/account.ts';
-import type { KeyUse } from '../../../shared/store/accounts/account-store.ts';
+import type { Decide } from '../../../shared/store/documents.ts';
+import type { Account } from '../../../shared/store/records/account.ts';
+import type { KeyUse } from '../../../shared/store/records/account-store.ts';
 import {
   isDefaultKey,
   isLive,
@@ -21,9 +22,8 @@ import {
   type KeyFields,
   type NewKey,
   scopeOf,
-} from '../../../shared/store/accounts/key.ts';
-import type { Decide } from '../../../shared/store/documents/documents.ts';
-import type { Store } from '../../../shared/store/store.ts';
+} from '../../../shared/store/records/key.ts';
+import type { Store } from '../../../shared/store/records/store.ts';
 import { sized } from '../../support/size.ts';
 import { type Contract, provesOnStore } from './store-contract.ts';
 

@@ -1,7 +1,7 @@
 import type { ExecutionContext } from 'ava';
-import type { Account } from '../../../shared/store/accounts/account.ts';
-import { defaultKeyOf } from '../../../shared/store/accounts/key.ts';
-import type { Store } from '../../../shared/store/store.ts';
+import type { Account } from '../../../shared/store/records/account.ts';
+import { defaultKeyOf } from '../../../shared/store/records/key.ts';
+import type { Store } from '../../../shared/store/records/store.ts';
 import { type Contract, defaultKeyFrom, mint, newKey, provesOnStore } from './store-contract.ts';
 
 /** The guarantees of every store for display names. */

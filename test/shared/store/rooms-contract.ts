@@ -9,7 +9,7 @@ import {
   type RoomEntry,
   type RoomLimits,
 } from '../../../shared/batches/batch-room.ts';
-import type { Store } from '../../../shared/store/store.ts';
+import type { Store } from '../../../shared/store/records/store.ts';
 import { batchOf } from './batch-records.ts';
 import { type Contract, provesOnStore, type StoreHome } from './store-contract.ts';
 

@@ -1,5 +1,5 @@
 import { rotateKey } from '../../../ingress/callers/change-keys.ts';
-import { defaultKeyOf } from '../../../shared/store/accounts/key.ts';
+import { defaultKeyOf } from '../../../shared/store/records/key.ts';
 import { openPatientStore } from '../../support/mongodb/open-patient-store.ts';
 import { newKey } from './store-contract.ts';
 

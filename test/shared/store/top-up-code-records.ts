@@ -1,5 +1,5 @@
 import { ulid } from 'ulid';
-import type { TopUpCode } from '../../../shared/store/top-up-codes/top-up-code.ts';
+import type { TopUpCode } from '../../../shared/store/records/top-up-codes.ts';
 
 export const codeTime = new Date('2026-03-10T12:00:00.000Z');
 

@@ -1,14 +1,14 @@
 import type { ExecutionContext } from 'ava';
 import { ulid } from 'ulid';
 import { ApiError } from '../../../shared/errors.ts';
-import type { Store } from '../../../shared/store/store.ts';
+import type { Store } from '../../../shared/store/records/store.ts';
 import {
   claimCode,
   markApplied,
   revokeCode,
   type ShownCodeState,
   type TopUpCode,
-} from '../../../shared/store/top-up-codes/top-up-code.ts';
+} from '../../../shared/store/records/top-up-codes.ts';
 import { type Contract, provesOnStore, type StoreHome } from './store-contract.ts';
 import { codeTime, topUpCodeOf } from './top-up-code-records.ts';
 

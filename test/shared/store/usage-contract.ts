@@ -1,8 +1,7 @@
 import type { ExecutionContext } from 'ava';
 import { z } from 'zod';
-import type { Store } from '../../../shared/store/store.ts';
-import type { UsageRecord } from '../../../shared/store/usage/usage-record.ts';
-import type { UsageMonth } from '../../../shared/store/usage/usage-sums.ts';
+import type { Store } from '../../../shared/store/records/store.ts';
+import type { UsageMonth, UsageRecord } from '../../../shared/store/usage/usage-record.ts';
 import { type Contract, provesOnStore, type StoreHome } from './store-contract.ts';
 import { daysOf, entryAt, sumOf, usageRecord, usageRecords } from './usage-records.ts';
 

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { ExecutionContext } from 'ava';
 import { ApiError } from '../../../shared/errors.ts';
-import type { Store } from '../../../shared/store/store.ts';
+import type { Store } from '../../../shared/store/records/store.ts';
 import type { UsageRecord } from '../../../shared/store/usage/usage-record.ts';
 import { sized } from '../../support/size.ts';
 import { type Contract, provesOnStore, type StoreHome } from './store-contract.ts';

@@ -1,8 +1,8 @@
 import type { ExecutionContext } from 'ava';
-import type { Store } from '../../../shared/store/store.ts';
-import { countsOf, type UsageDetail } from '../../../shared/store/usage/usage-details.ts';
+import type { Store } from '../../../shared/store/records/store.ts';
 import type { UsageRecord } from '../../../shared/store/usage/usage-record.ts';
 import type { DayRange } from '../../../shared/store/usage/usage-store.ts';
+import { countsOf, type UsageDetail } from '../../../shared/store/usage/usage-tables.ts';
 import { seededRandom } from '../../support/random.ts';
 import { type Contract, provesOnStore } from './store-contract.ts';
 import { usageRecords } from './usage-records.ts';

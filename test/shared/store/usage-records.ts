@@ -1,8 +1,7 @@
 import { ulid } from 'ulid';
 import { entryOf } from '../../../shared/jobs/usage-outbox.ts';
-import type { UsageDay } from '../../../shared/store/usage/usage-details.ts';
-import type { UsageRecord } from '../../../shared/store/usage/usage-record.ts';
-import type { UsageCounts, UsageSum } from '../../../shared/store/usage/usage-sums.ts';
+import type { UsageCounts, UsageRecord, UsageSum } from '../../../shared/store/usage/usage-record.ts';
+import type { UsageDay } from '../../../shared/store/usage/usage-tables.ts';
 
 /** The entry of the stream's nth id, with one id per millisecond. */
 export const entryAt = (number: number) => entryOf(`${1_700_000_000_000 + number}-0`);

@@ -1,11 +1,11 @@
 import { ulid } from 'ulid';
-import type {
-  AccountWebhooks,
-  Delivery,
-  WebhookEndpoint,
-  WebhookSchedule,
-} from '../../../shared/store/webhooks/webhook.ts';
-import { webhookEvents } from '../../../shared/store/webhooks/webhook.ts';
+import {
+  type AccountWebhooks,
+  type Delivery,
+  type WebhookEndpoint,
+  type WebhookSchedule,
+  webhookEvents,
+} from '../../../shared/store/records/webhooks.ts';
 
 const createdAt = new Date('2026-12-05T10:11:12.345Z');
 

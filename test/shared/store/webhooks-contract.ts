@@ -1,7 +1,7 @@
 import type { ExecutionContext } from 'ava';
 import { nextBatch } from '../../../shared/batches/batch-states.ts';
-import type { Store } from '../../../shared/store/store.ts';
-import type { Delivery, WebhookSchedule } from '../../../shared/store/webhooks/webhook.ts';
+import type { Store } from '../../../shared/store/records/store.ts';
+import type { Delivery, WebhookSchedule } from '../../../shared/store/records/webhooks.ts';
 import { batchOf } from './batch-records.ts';
 import { type Contract, provesOnStore } from './store-contract.ts';
 import { deliveryOf, scheduleOf, webhooksOf } from './webhook-records.ts';

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { openStore } from '../../../shared/open-store.ts';
+import { openStore } from '../../../shared/process/open-store.ts';
 import { requestToken } from '../identity-provider.ts';
 import { dataDirectory, notRunning, readRunningStack } from '../running-stack.ts';
 import { createSeedAccount, type SeedAccount } from './seed-account.ts';

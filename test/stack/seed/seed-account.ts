@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import OpenAI, { toFile } from 'openai';
 import { z } from 'zod';
-import type { Store } from '../../../shared/store/store.ts';
+import type { Store } from '../../../shared/store/records/store.ts';
 import { type PastModel, pastUsage } from './past-usage.ts';
 
 export type SeedAccount = {

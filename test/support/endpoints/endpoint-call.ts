@@ -1,7 +1,7 @@
 import { parseJsonBody } from '../../../ingress/listener/json-body.ts';
 import type { Endpoint } from '../../../shared/endpoints/definition/endpoint.ts';
+import { type Call, type CallableModel, readCall } from '../../../shared/endpoints/definition/read-call.ts';
 import { createListedFields } from '../../../shared/endpoints/fields/listed-fields.ts';
-import { type Call, type CallableModel, readCall } from '../../../shared/endpoints/read-call.ts';
 import { endpointNames } from '../../../shared/endpoints/routes.ts';
 import { ApiError } from '../../../shared/errors.ts';
 

@@ -93,7 +93,7 @@ function wrongCharge(record: UsageRecord, calls: readonly BackendCall[]): string
   return wrong;
 }
 
-/** The tokens around the one message of a request, as shared/endpoints/chat/prompt-size.ts counts them. */
+/** The tokens around the one message of a request, as shared/endpoints/chat/chat-request.ts counts them. */
 const tokensPerMessage = 4;
 
 /**

@@ -1,6 +1,6 @@
 import { Registry } from 'prom-client';
+import { redisNow } from '../../../shared/redis/connections.ts';
 import { partitionCount } from '../../../shared/redis/keys.ts';
-import { redisNow } from '../../../shared/redis/redis-now.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
 import { createEndLeases, createExpireLeases } from '../../../workers/requests/expire-leases.ts';
 import { nodesOf, openRedis } from '../open-redis.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
-import { openStore } from '../../../shared/open-store.ts';
+import { openStore } from '../../../shared/process/open-store.ts';
 import type { Redis } from '../../../shared/redis/connections.ts';
 import type { UsageRecord } from '../../../shared/store/usage/usage-record.ts';
 import type { Stack } from '../../stack/stack.ts';

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import test from 'ava';
 import { createAnswerBudget } from '../../../shared/bytes/answer-budget.ts';
-import { inTurn } from '../../../shared/turns/in-turn.ts';
+import { inTurn } from '../../../shared/concurrency/in-turn.ts';
 import { createAnswerRoom } from '../../../workers/backend-client/call-backend.ts';
 import { wholeText } from '../../../workers/backend-client/read-body.ts';
 import { answerFor, type Fault, startModelServer } from '../../stack/model-server.ts';

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { type Dispatcher, errors } from 'undici';
+import { nextTurn } from '../../../shared/concurrency/in-turn.ts';
 import { BackendError } from '../../../shared/endpoints/answers/backend-error.ts';
-import { nextTurn } from '../../../shared/turns/in-turn.ts';
 import { classifyFailure, exchange, readRetryAfter } from '../../../workers/backend-client/exchange.ts';
 
 test('others have a turn after 64 KiB of an answer that arrives fast', async (t) => {

@@ -1,5 +1,6 @@
-import test, { type ExecutionContext } from 'ava';
-import type { Lane } from '../../../shared/lane.ts';
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
+import type { Lane } from '../../../shared/redis/keys.ts';
 import { createWaitingJobs } from '../../../workers/backends/waiting-jobs.ts';
 
 type Ask = { name: string; holder: string; lane: Lane; waitMs: number; signal: AbortSignal };

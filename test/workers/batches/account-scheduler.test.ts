@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
 import type { Batch } from '../../../shared/batches/batch.ts';
-import type { Account } from '../../../shared/store/accounts/account.ts';
+import type { Account } from '../../../shared/store/records/account.ts';
 import { createAccountScheduler, oneAtATime } from '../../../workers/batches/account-scheduler.ts';
 import type { BatchJob } from '../../../workers/batches/lines/batch-job.ts';
 import type { LineEvent } from '../../../workers/batches/lines/line-events.ts';

@@ -3,7 +3,7 @@ import type { ExecutionContext } from 'ava';
 import test from 'ava';
 import type { Batch } from '../../../shared/batches/batch.ts';
 import { enterRoom, newRoomEntry } from '../../../shared/batches/batch-room.ts';
-import { aborted } from '../../../shared/process/shutdown.ts';
+import { aborted } from '../../../shared/concurrency/shutdown.ts';
 import { batchLockKey } from '../../../shared/redis/keys.ts';
 import { superviseBatches } from '../../../workers/batches/batch-supervisor.ts';
 import { createClearBatch, createCloseBatch } from '../../../workers/batches/files/close-batch.ts';

@@ -2,8 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
 import fc from 'fast-check';
-import { batchSchedulerLockKey } from '../../../shared/redis/coordination-keys.ts';
-import { batchLockKey, controlStreamKey } from '../../../shared/redis/keys.ts';
+import { batchLockKey, batchSchedulerLockKey, controlStreamKey } from '../../../shared/redis/keys.ts';
 import {
   assignAccounts,
   decodeAssignment,

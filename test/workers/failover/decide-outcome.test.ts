@@ -1,6 +1,5 @@
 import test from 'ava';
-import { BackendError } from '../../../shared/endpoints/answers/backend-error.ts';
-import { readSaid, readSaidBody } from '../../../shared/endpoints/answers/backend-said.ts';
+import { BackendError, readSaid, readSaidBody } from '../../../shared/endpoints/answers/backend-error.ts';
 import { operatorRules } from '../../../workers/failover/backend-rules.ts';
 import { decide, decideOutcome, rules } from '../../../workers/failover/decide-outcome.ts';
 import { treatments } from '../../../workers/failover/outcome.ts';

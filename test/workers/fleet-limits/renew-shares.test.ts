@@ -1,5 +1,5 @@
 import test from 'ava';
-import { sharesExpiryKey, sharesKey } from '../../../shared/redis/coordination-keys.ts';
+import { sharesExpiryKey, sharesKey } from '../../../shared/redis/keys.ts';
 import { batchCallsMax, shareMs } from '../../../workers/fleet-limits/renew-shares.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { type Random, seededRandom } from '../../support/random.ts';

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import test from 'ava';
-import { outboxLengthFor } from '../../../shared/redis/outbox-bound.ts';
+import { outboxLengthFor } from '../../../shared/jobs/usage-outbox.ts';
 import { estimateMemory } from '../../../workers/memory/estimate-memory.ts';
 import { itemBytes } from '../../../workers/memory/item-bytes.ts';
 import { parseMemoryArguments, reportOf, usageText } from '../../../workers/memory/run-memory.ts';

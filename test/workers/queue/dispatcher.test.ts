@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import test, { type ExecutionContext } from 'ava';
-import type { Lane } from '../../../shared/lane.ts';
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
+import type { Lane } from '../../../shared/redis/keys.ts';
 import type { ReserveOutcome } from '../../../workers/backends/backend-slots.ts';
 import { createDispatcher } from '../../../workers/queue/dispatcher.ts';
 import type { LaneWorker, LockedJob } from '../../../workers/queue/lane-worker.ts';

@@ -3,9 +3,9 @@ import type { ExecutionContext } from 'ava';
 import test from 'ava';
 import type { Queue } from 'bullmq';
 import { Registry } from 'prom-client';
+import { aborted } from '../../../shared/concurrency/shutdown.ts';
 import { inferenceJobSchema } from '../../../shared/jobs/inference-job.ts';
 import { jobName, modelQueue } from '../../../shared/jobs/queues.ts';
-import { aborted } from '../../../shared/process/shutdown.ts';
 import type { ProcessJob } from '../../../workers/failover/run.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
 import {

@@ -1,7 +1,7 @@
 import test from 'ava';
 import { Registry } from 'prom-client';
 import { ApiError } from '../../../shared/errors.ts';
-import { createKeptAnswers } from '../../../shared/idempotency/kept-answer.ts';
+import { createKeptAnswers } from '../../../shared/jobs/idempotency.ts';
 import { unchallengedMs } from '../../../shared/jobs/queues.ts';
 import type { SettleAnswer, Settlement } from '../../../shared/limits/settle.ts';
 import { createRunLedger } from '../../../workers/failover/run.ts';

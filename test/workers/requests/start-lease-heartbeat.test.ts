@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
-import { leaseLifeMs } from '../../../shared/limits/lease-life.ts';
+import { leaseLifeMs } from '../../../shared/limits/admit.ts';
 import { startLeaseHeartbeat } from '../../../workers/requests/start-lease-heartbeat.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 import { jobFor } from '../../support/worker-side.ts';

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { markLifeMs } from '../../../shared/account-changes/change-marks.ts';
+import { markLifeMs } from '../../../shared/account-changes/change-account.ts';
 import { createAdmit } from '../../../shared/limits/admit.ts';
 import { changesKey, countersKey, fillKey, leasesKey, versionKey } from '../../../shared/redis/keys.ts';
 import { createMarkRemoval } from '../../../workers/upkeep/remove-unused-devices.ts';

@@ -5,10 +5,10 @@ import { mintGuestKey } from '../../../ingress/callers/change-keys.ts';
 import { changeSettings } from '../../../shared/account-changes/change-settings.ts';
 import type { Redis } from '../../../shared/redis/connections.ts';
 import { changesKey, countersKey, versionKey } from '../../../shared/redis/keys.ts';
-import type { Account } from '../../../shared/store/accounts/account.ts';
-import type { AccountStore } from '../../../shared/store/accounts/account-store.ts';
-import { defaultKeyOf } from '../../../shared/store/accounts/key.ts';
-import { storeUnavailable } from '../../../shared/store/documents/store-errors.ts';
+import { storeUnavailable } from '../../../shared/store/documents.ts';
+import type { Account } from '../../../shared/store/records/account.ts';
+import type { AccountStore } from '../../../shared/store/records/account-store.ts';
+import { defaultKeyOf } from '../../../shared/store/records/key.ts';
 import {
   createRemoveUnusedDevices,
   isRemovable,

@@ -1,6 +1,6 @@
 import test from 'ava';
 import { Registry } from 'prom-client';
-import type { Claim } from '../../../shared/idempotency/claim.ts';
+import type { Claim } from '../../../shared/jobs/idempotency.ts';
 import { keptBytesKey, keptBytesKeyOf, keptRoomKeyOf, partitionOf } from '../../../shared/redis/keys.ts';
 import { createKeptMetrics, createShareKeptRoom, type KeptTotals } from '../../../workers/upkeep/share-kept-room.ts';
 import { openLimits } from '../../support/limits-side.ts';

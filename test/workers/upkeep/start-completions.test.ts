@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
-import { auditLockKey } from '../../../shared/redis/coordination-keys.ts';
-import type { AuditStore, CopiedAudit } from '../../../shared/store/accounts/audit-store.ts';
-import { storeUnavailable } from '../../../shared/store/documents/store-errors.ts';
-import { claimCode, type TopUpCode } from '../../../shared/store/top-up-codes/top-up-code.ts';
+import { auditLockKey } from '../../../shared/redis/keys.ts';
+import { storeUnavailable } from '../../../shared/store/documents.ts';
+import type { AuditStore, CopiedAudit } from '../../../shared/store/records/audit-store.ts';
+import { claimCode, type TopUpCode } from '../../../shared/store/records/top-up-codes.ts';
 import { startAccountRemoval, startAuditCopy, startCodeCompletion } from '../../../workers/upkeep/start-completions.ts';
 import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
 import { topUpCodeOf } from '../../shared/store/top-up-code-records.ts';

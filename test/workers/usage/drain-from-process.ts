@@ -1,5 +1,5 @@
 import { Registry } from 'prom-client';
-import { openStore } from '../../../shared/open-store.ts';
+import { openStore } from '../../../shared/process/open-store.ts';
 import { connectForWork } from '../../../shared/redis/connections.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
 import { createUsageDrainer } from '../../../workers/usage/usage-drainer.ts';

@@ -1,8 +1,8 @@
 import test from 'ava';
 import { entryOf } from '../../../shared/jobs/usage-outbox.ts';
+import { redisNow } from '../../../shared/redis/connections.ts';
 import { outboxKey, outboxMarksKey } from '../../../shared/redis/keys.ts';
-import { redisNow } from '../../../shared/redis/redis-now.ts';
-import { storeUnavailable } from '../../../shared/store/documents/store-errors.ts';
+import { storeUnavailable } from '../../../shared/store/documents.ts';
 import { createRetryUnavailable, entryBefore, summedUpTo } from '../../../workers/usage/reconcile-month.ts';
 import { openRedisDatabase } from '../../support/private-redis.ts';
 

@@ -1,10 +1,9 @@
 import { Registry } from 'prom-client';
 import { changeSettings } from '../../../shared/account-changes/change-settings.ts';
 import { createSeed } from '../../../shared/limits/seed.ts';
-import type { Redis } from '../../../shared/redis/connections.ts';
+import { type Redis, redisNow } from '../../../shared/redis/connections.ts';
 import { partitionCount, partitionOf } from '../../../shared/redis/keys.ts';
-import { redisNow } from '../../../shared/redis/redis-now.ts';
-import type { Store } from '../../../shared/store/store.ts';
+import type { Store } from '../../../shared/store/records/store.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
 import { createDrainPartition } from '../../../workers/usage/drain-partition.ts';
 import { createReconcileUsage } from '../../../workers/usage/reconcile-usage.ts';

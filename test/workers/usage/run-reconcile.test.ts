@@ -1,5 +1,5 @@
 import test from 'ava';
-import type { UsageSum } from '../../../shared/store/usage/usage-sums.ts';
+import type { UsageSum } from '../../../shared/store/usage/usage-record.ts';
 import { driftOf, type MonthCheck } from '../../../workers/usage/reconcile-month.ts';
 import { reportOf } from '../../../workers/usage/run-reconcile.ts';
 import { sumOf, usageRecord } from '../../shared/store/usage-records.ts';

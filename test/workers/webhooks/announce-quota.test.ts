@@ -1,6 +1,6 @@
 import test from 'ava';
-import { storeUnavailable } from '../../../shared/store/documents/store-errors.ts';
-import type { Store } from '../../../shared/store/store.ts';
+import { storeUnavailable } from '../../../shared/store/documents.ts';
+import type { Store } from '../../../shared/store/records/store.ts';
 import { createAnnounceQuota } from '../../../workers/webhooks/announce-quota.ts';
 import { mint } from '../../shared/store/store-contract.ts';
 import { entryAt, usageRecord } from '../../shared/store/usage-records.ts';

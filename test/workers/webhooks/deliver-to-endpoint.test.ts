@@ -1,8 +1,7 @@
 import test from 'ava';
 import OpenAI from 'openai';
 import { Webhook } from 'standardwebhooks';
-import type { Delivery } from '../../../shared/store/webhooks/webhook.ts';
-import type { WebhookStore } from '../../../shared/store/webhooks/webhook-store.ts';
+import type { Delivery, WebhookStore } from '../../../shared/store/records/webhooks.ts';
 import { makeDue, sendEvents, toSendAgain } from '../../../shared/webhooks/send-events.ts';
 import { newWebhookSecret } from '../../../shared/webhooks/webhook-secrets.ts';
 import { answerWith, ok, startWebhookReceiver } from '../../support/webhook-receiver.ts';

@@ -1,7 +1,6 @@
-import type { Store } from '../../../shared/store/store.ts';
-import type { WebhookEndpoint } from '../../../shared/store/webhooks/webhook.ts';
-import { sendEvents } from '../../../shared/webhooks/send-events.ts';
-import { type AccountEvent, eventOf } from '../../../shared/webhooks/webhook-event.ts';
+import type { Store } from '../../../shared/store/records/store.ts';
+import type { WebhookEndpoint } from '../../../shared/store/records/webhooks.ts';
+import { type AccountEvent, eventOf, sendEvents } from '../../../shared/webhooks/send-events.ts';
 import { createWebhookSecrets, newWebhookSecret } from '../../../shared/webhooks/webhook-secrets.ts';
 import { createDeliverToEndpoint, type DeliverDeps } from '../../../workers/webhooks/deliver-to-endpoint.ts';
 import { createPostEvent } from '../../../workers/webhooks/post-event.ts';

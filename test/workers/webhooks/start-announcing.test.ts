@@ -1,8 +1,8 @@
 import test from 'ava';
 import { createKey, revokeKey, rotateKey } from '../../../ingress/callers/change-keys.ts';
 import { type BatchEvent, nextBatch } from '../../../shared/batches/batch-states.ts';
-import type { AccountStore } from '../../../shared/store/accounts/account-store.ts';
-import type { Store } from '../../../shared/store/store.ts';
+import type { AccountStore } from '../../../shared/store/records/account-store.ts';
+import type { Store } from '../../../shared/store/records/store.ts';
 import {
   announceBatches,
   announceExpiringKeys,

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import test from 'ava';
-import type { WebhookSchedule } from '../../../shared/store/webhooks/webhook.ts';
+import type { WebhookSchedule } from '../../../shared/store/records/webhooks.ts';
 import { createBackoff } from '../../../workers/upkeep/repeat-task.ts';
 import { startDelivering } from '../../../workers/webhooks/start-delivering.ts';
 import { scheduleOf } from '../../shared/store/webhook-records.ts';

@@ -1,6 +1,6 @@
 import type { Batch, BatchRetry } from '../../../shared/batches/batch.ts';
 import { validationError } from '../../../shared/errors.ts';
-import type { Store } from '../../../shared/store/store.ts';
+import type { Store } from '../../../shared/store/records/store.ts';
 import { requestIdOf } from '../lines/batch-job.ts';
 import { type LineRules, type ParsedLine, parseLine, type ReadLine, type RefusedLine } from './parse-line.ts';
 import { createLineCursor, readLine } from './read-lines.ts';

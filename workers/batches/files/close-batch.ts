@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Batch, BatchResult } from '../../../shared/batches/batch.ts';
+import { nextTurn } from '../../../shared/concurrency/in-turn.ts';
 import type { Release } from '../../../shared/limits/release.ts';
 import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
-import type { Store } from '../../../shared/store/store.ts';
-import { nextTurn } from '../../../shared/turns/in-turn.ts';
+import type { Store } from '../../../shared/store/records/store.ts';
 import { requestIdOf } from '../lines/batch-job.ts';
 import type { LineQueue, QueuedLine } from '../lines/line-queue.ts';
 import { failedLine, unfinished } from '../lines/line-results.ts';

@@ -1,17 +1,15 @@
 import { z } from 'zod';
 import type { Batch, BatchError } from '../../../shared/batches/batch.ts';
 import type { FileLine } from '../../../shared/batches/split-lines.ts';
+import { oncePerObject } from '../../../shared/concurrency/single-flight.ts';
+import { type Call, type CallableModels, readCall } from '../../../shared/endpoints/definition/read-call.ts';
 import { createListedFields, type ListedFields } from '../../../shared/endpoints/fields/listed-fields.ts';
-import { type Call, type CallableModels, readCall } from '../../../shared/endpoints/read-call.ts';
 import { endpointAt, endpoints } from '../../../shared/endpoints/routes.ts';
-import { ApiError, validationError } from '../../../shared/errors.ts';
-import { isObject } from '../../../shared/is-object.ts';
-import { parseExactly } from '../../../shared/json/exact-json.ts';
+import { ApiError, validationError, validationIssuesOf } from '../../../shared/errors.ts';
+import { mayBeInexact, parseExactly } from '../../../shared/json/exact-json.ts';
 import { exceededJsonBound } from '../../../shared/json/json-bounds.ts';
-import { mayBeInexact } from '../../../shared/json/may-be-inexact.ts';
-import { oncePerObject } from '../../../shared/once-per-object.ts';
+import { isObject } from '../../../shared/json/json-values.ts';
 import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
-import { validationIssuesOf } from '../../../shared/validation-issues.ts';
 
 /** A line that can run. `customId` is the client's name for it. */
 export type ParsedLine = { customId: string; call: Call };

@@ -1,7 +1,7 @@
 import { type Batch, lineBytesMax } from '../../../shared/batches/batch.ts';
 import { createLineSplitter, type FileLine } from '../../../shared/batches/split-lines.ts';
-import type { FileStore } from '../../../shared/store/files/file-store.ts';
-import { nextTurn } from '../../../shared/turns/in-turn.ts';
+import { nextTurn } from '../../../shared/concurrency/in-turn.ts';
+import type { FileStore } from '../../../shared/store/file-store.ts';
 import { type BatchRules, parseLine, type ReadLine } from './parse-line.ts';
 
 /** Short, so that a reader that waits for hours holds little memory, and nothing in the store. */

@@ -1,7 +1,7 @@
 import type { StoredFile } from '../../../shared/batches/batch.ts';
 import type { Log } from '../../../shared/process/log.ts';
-import { fileLockKey } from '../../../shared/redis/coordination-keys.ts';
-import type { Store } from '../../../shared/store/store.ts';
+import { fileLockKey } from '../../../shared/redis/keys.ts';
+import type { Store } from '../../../shared/store/records/store.ts';
 import type { AcquireLock } from '../../upkeep/locks.ts';
 import { repeatTask } from '../../upkeep/repeat-task.ts';
 

@@ -1,11 +1,10 @@
 import { createHash } from 'node:crypto';
 import { type Batch, type BatchError, batchErrorsMax } from '../../../shared/batches/batch.ts';
 import type { BatchEvent } from '../../../shared/batches/batch-states.ts';
+import { createRests, type Rest } from '../../../shared/concurrency/in-turn.ts';
 import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
-import type { LimitMetrics } from '../../../shared/process/metrics.ts';
-import { countRefusedFields } from '../../../shared/process/metrics.ts';
-import { createRests, type Rest } from '../../../shared/process/rests.ts';
-import type { Store } from '../../../shared/store/store.ts';
+import { countRefusedFields, type LimitMetrics } from '../../../shared/process/metrics.ts';
+import type { Store } from '../../../shared/store/records/store.ts';
 import { type LineRules, parseLine } from './parse-line.ts';
 import { FileGone, readLines } from './read-lines.ts';
 

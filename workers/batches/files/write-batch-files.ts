@@ -1,8 +1,8 @@
 import type { Batch, BatchResult, BatchUsage, ErrorCounts, StoredFile } from '../../../shared/batches/batch.ts';
 import { moveBytesToFiles } from '../../../shared/batches/batch-room.ts';
 import type { BatchEvent } from '../../../shared/batches/batch-states.ts';
-import type { Store } from '../../../shared/store/store.ts';
-import { nextTurn } from '../../../shared/turns/in-turn.ts';
+import { nextTurn } from '../../../shared/concurrency/in-turn.ts';
+import type { Store } from '../../../shared/store/records/store.ts';
 import { resultFileOf } from '../lines/batch-job.ts';
 import { presentLine } from '../lines/line-results.ts';
 

@@ -1,5 +1,4 @@
 import { LRUCache } from 'lru-cache';
-import type { Caller } from '../../../shared/caller.ts';
 import {
   type ApiError,
   keyQuotaExceeded,
@@ -14,8 +13,8 @@ import type { Admit, LookKey } from '../../../shared/limits/admit.ts';
 import type { AskLimits } from '../../../shared/limits/ask-limits.ts';
 import { batchAllowanceOf, isUsedUp, overageMaxOf, quotaOf } from '../../../shared/limits/quota.ts';
 import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
-import type { Account } from '../../../shared/store/accounts/account.ts';
-import { type KeyScope, refuseOutsideKey } from '../../../shared/store/accounts/key.ts';
+import type { Account, Caller } from '../../../shared/store/records/account.ts';
+import { type KeyScope, refuseOutsideKey } from '../../../shared/store/records/key.ts';
 import type { BatchJob } from './batch-job.ts';
 
 /**

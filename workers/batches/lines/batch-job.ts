@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { encodeTime } from 'ulid';
 import { z } from 'zod';
 import { type Batch, lineErrorFormats } from '../../../shared/batches/batch.ts';
-import type { Call } from '../../../shared/endpoints/read-call.ts';
+import type { Call } from '../../../shared/endpoints/definition/read-call.ts';
 import { queuedCallSchema } from '../../../shared/jobs/inference-job.ts';
 
 /**

@@ -1,9 +1,9 @@
 import type { Counter } from 'prom-client';
 import type { BatchResult } from '../../../shared/batches/batch.ts';
 import { isOver } from '../../../shared/batches/batch-states.ts';
-import { answerTooLarge } from '../../../shared/endpoints/answers/size-budget.ts';
+import { answerTooLarge } from '../../../shared/endpoints/answers/parse-backend-json.ts';
 import { unchallengedMs } from '../../../shared/jobs/queues.ts';
-import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
+import type { BatchStore } from '../../../shared/store/records/batch-store.ts';
 import { type AnswerOutcome, refusedBy, tooLongFor, type UsageCounters } from '../../failover/answer-outcome.ts';
 import { promptUsage, unknownUsage } from '../../failover/answer-usage.ts';
 import type { CallingRun, Outcome, StopReason } from '../../failover/run.ts';

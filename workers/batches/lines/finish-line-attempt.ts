@@ -3,7 +3,7 @@ import type { BatchResult, BatchRetry } from '../../../shared/batches/batch.ts';
 import { type ApiError, deadlineExceeded } from '../../../shared/errors.ts';
 import type { Release } from '../../../shared/limits/release.ts';
 import type { Log } from '../../../shared/process/log.ts';
-import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
+import type { BatchStore } from '../../../shared/store/records/batch-store.ts';
 import { createRunLedger, type Outcome } from '../../failover/run.ts';
 import type { StartRun } from '../../requests/start-run.ts';
 import type { BatchJob, LineRequest } from './batch-job.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type BatchRetry, batchRetrySchema } from '../../../shared/batches/batch.ts';
-import { controlStreamLengthMax } from '../../../shared/jobs/cancellation.ts';
+import { controlStreamLengthMax } from '../../../shared/jobs/control-messages.ts';
 import type { Log } from '../../../shared/process/log.ts';
 import type { Redis } from '../../../shared/redis/connections.ts';
 import type { BatchJob } from './batch-job.ts';

@@ -1,8 +1,8 @@
 import type { Queue } from 'bullmq';
+import { within } from '../../../shared/concurrency/shutdown.ts';
 import { jobName, modelQueue, openQueue } from '../../../shared/jobs/queues.ts';
 import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../../shared/process/log.ts';
-import { within } from '../../../shared/process/shutdown.ts';
 import { ifAvailable, type Redis } from '../../../shared/redis/connections.ts';
 import { existingKeys } from '../../replies/watch-readers.ts';
 import type { BatchJob } from './batch-job.ts';

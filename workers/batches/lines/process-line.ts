@@ -7,8 +7,8 @@ import { type AnswerBudget, batchHolder, type HeldAnswer } from '../../../shared
 import { ApiError, toApiError } from '../../../shared/errors.ts';
 import type { SuspensionWatch } from '../../../shared/limits/watch-suspensions.ts';
 import type { Log } from '../../../shared/process/log.ts';
-import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
-import type { BatchLine } from '../../../shared/store/batches/line-records.ts';
+import type { BatchStore } from '../../../shared/store/records/batch-store.ts';
+import type { BatchLine } from '../../../shared/store/records/line-records.ts';
 import type { Tracing } from '../../../shared/tracing/span.ts';
 import { createWatchdog } from '../../backend-client/time-limit.ts';
 import type { FindAnswer } from '../../failover/find-answer.ts';

@@ -6,7 +6,7 @@ import {
   type BatchStore,
   readAccountBytes,
   tidyRoom,
-} from '../../../shared/store/batches/batch-store.ts';
+} from '../../../shared/store/records/batch-store.ts';
 
 /** A result, with the bytes that it takes in its file. A failure is small, and is always kept. */
 export type SizedResult = { bytes: number; isFailure: boolean };

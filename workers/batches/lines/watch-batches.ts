@@ -1,8 +1,8 @@
 import type { BatchEnding } from '../../../shared/batches/batch.ts';
 import { isRunning } from '../../../shared/batches/batch-states.ts';
+import { repeatWhile } from '../../../shared/concurrency/repeat-while.ts';
 import type { Log } from '../../../shared/process/log.ts';
-import { repeatWhile } from '../../../shared/process/repeat-while.ts';
-import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
+import type { BatchStore } from '../../../shared/store/records/batch-store.ts';
 
 type OnOver = (ending: BatchEnding) => void;
 

@@ -4,7 +4,7 @@ import type { Counter } from 'prom-client';
 import type { BatchResult } from '../../../shared/batches/batch.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/process/log.ts';
-import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
+import type { BatchStore } from '../../../shared/store/records/batch-store.ts';
 import { failedLine, lineBytesOf, noRoomLeft } from './line-results.ts';
 import type { ResultRoom, SizedResult } from './result-room.ts';
 

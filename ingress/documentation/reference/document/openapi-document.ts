@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isObject } from '../../../../shared/is-object.ts';
+import { isObject } from '../../../../shared/json/json-values.ts';
 import type { Schema } from './schema-parts.ts';
 
 const schema = z.record(z.string(), z.unknown()).default({});

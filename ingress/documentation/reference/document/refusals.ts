@@ -1,5 +1,4 @@
-import type { Operation } from './openapi-document.ts';
-import { isRefusal } from './openapi-document.ts';
+import { isRefusal, type Operation } from './openapi-document.ts';
 
 /** The errors of one status: codes, and the types of limits that were exceeded. Each has a section on the page about errors. */
 export type Refusals = { status: string; codes: string[]; limits: string[] };

@@ -1,4 +1,4 @@
-import { isObject } from '../../../../shared/is-object.ts';
+import { isObject } from '../../../../shared/json/json-values.ts';
 
 /** JSON Schema 2020-12. */
 export type Schema = Readonly<Record<string, unknown>>;

@@ -2,10 +2,10 @@ import test from 'ava';
 import type { CheckCaller } from '../../../../ingress/callers/check-caller.ts';
 import { checkRefusedCaller } from '../../../../ingress/middleware/authentication/check-refused-caller.ts';
 import type { AppContext, RequestState } from '../../../../ingress/request-state.ts';
-import type { Caller } from '../../../../shared/caller.ts';
 import { ApiError } from '../../../../shared/errors.ts';
 import type { LimitCounters } from '../../../../shared/limits/admission.ts';
 import { parsePlanFile } from '../../../../shared/plan-file/plan-file.ts';
+import type { Caller } from '../../../../shared/store/records/account.ts';
 import { planText } from '../../../support/plan-text.ts';
 
 const parsed = parsePlanFile(planText());

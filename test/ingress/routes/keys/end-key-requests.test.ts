@@ -1,12 +1,13 @@
 import Router from '@koa/router';
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
 import Koa from 'koa';
 import { createKey, rotateKey } from '../../../../ingress/callers/change-keys.ts';
 import { answerErrors } from '../../../../ingress/middleware/answer-errors.ts';
 import type { RequestState } from '../../../../ingress/request-state.ts';
 import type { ChangeAccount } from '../../../../shared/account-changes/change-account.ts';
 import type { BatchState } from '../../../../shared/batches/batch.ts';
-import type { NewKey } from '../../../../shared/store/accounts/key.ts';
+import type { NewKey } from '../../../../shared/store/records/key.ts';
 import { batchOf, fileOf } from '../../../shared/store/batch-records.ts';
 import { createSqliteHome } from '../../../shared/store/sqlite-home.ts';
 import { newKey } from '../../../shared/store/store-contract.ts';

@@ -9,7 +9,7 @@ import { developerKeyListSchema } from '../../../../ingress/routes/developer-key
 import { keySchema as keyAnswer, keyListSchema } from '../../../../ingress/routes/present-key.ts';
 import type { ChangeAccount } from '../../../../shared/account-changes/change-account.ts';
 import type { PlanFile } from '../../../../shared/plan-file/plan-file.ts';
-import { storeUnavailable } from '../../../../shared/store/documents/store-errors.ts';
+import { storeUnavailable } from '../../../../shared/store/documents.ts';
 import { createSqliteHome } from '../../../shared/store/sqlite-home.ts';
 import { newKey } from '../../../shared/store/store-contract.ts';
 import { stageOf } from '../../../support/api-routes.ts';

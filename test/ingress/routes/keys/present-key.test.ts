@@ -3,9 +3,9 @@ import { createKey, mintKey, revokeKey, rotateKey } from '../../../../ingress/ca
 import { keysOf } from '../../../../ingress/callers/key-list.ts';
 import { presentDeveloperKeys, presentKey, presentShownKey } from '../../../../ingress/routes/present-key.ts';
 import { changeSettings } from '../../../../shared/account-changes/change-settings.ts';
-import type { Account } from '../../../../shared/store/accounts/account.ts';
-import type { NewKey } from '../../../../shared/store/accounts/key.ts';
-import type { Decide } from '../../../../shared/store/documents/documents.ts';
+import type { Decide } from '../../../../shared/store/documents.ts';
+import type { Account } from '../../../../shared/store/records/account.ts';
+import type { NewKey } from '../../../../shared/store/records/key.ts';
 
 const at = (seconds: number) => new Date(seconds * 1_000);
 const keyNamed = (name: string, seconds: number): NewKey => ({

@@ -7,12 +7,11 @@ import { createKey, rotateKey } from '../../../../ingress/callers/change-keys.ts
 import { answerErrors } from '../../../../ingress/middleware/answer-errors.ts';
 import type { RequestState } from '../../../../ingress/request-state.ts';
 import { accountSchema as accountAnswer, changedAccountSchema } from '../../../../ingress/routes/accounts.ts';
-import type { ChangeAccount } from '../../../../shared/account-changes/change-account.ts';
-import { createRecordedChange } from '../../../../shared/account-changes/recorded-change.ts';
+import { type ChangeAccount, createRecordedChange } from '../../../../shared/account-changes/change-account.ts';
 import type { PlanFile } from '../../../../shared/plan-file/plan-file.ts';
-import type { AuditStore } from '../../../../shared/store/accounts/audit-store.ts';
-import { defaultKeyOf } from '../../../../shared/store/accounts/key.ts';
-import { storeUnavailable } from '../../../../shared/store/documents/store-errors.ts';
+import { storeUnavailable } from '../../../../shared/store/documents.ts';
+import type { AuditStore } from '../../../../shared/store/records/audit-store.ts';
+import { defaultKeyOf } from '../../../../shared/store/records/key.ts';
 import { createSqliteHome } from '../../../shared/store/sqlite-home.ts';
 import { mint, newKey } from '../../../shared/store/store-contract.ts';
 import { stageOf } from '../../../support/api-routes.ts';

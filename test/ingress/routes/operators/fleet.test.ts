@@ -1,9 +1,9 @@
 import test from 'ava';
 import Koa from 'koa';
 import type { RequestState } from '../../../../ingress/request-state.ts';
-import type { ProcessLoad } from '../../../../shared/fleet/process-load.ts';
+import type { ProcessLoad } from '../../../../shared/fleet/note-process.ts';
 import type { PlanFile } from '../../../../shared/plan-file/plan-file.ts';
-import type { AccountStore } from '../../../../shared/store/accounts/account-store.ts';
+import type { AccountStore } from '../../../../shared/store/records/account-store.ts';
 import { stageOf } from '../../../support/api-routes.ts';
 import { serveApp } from '../../../support/serve-app.ts';
 

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { callIdOf, createNumberedCalls } from '../../../../shared/endpoints/choices/number-tool-calls.ts';
+import { callIdOf, createNumberedCalls } from '../../../../shared/endpoints/chat-stream/number-tool-calls.ts';
 import { assembled, type Json, parsed, streamed } from '../../../support/endpoints/dialect.ts';
 
 const chat = '/v1/chat/completions';

@@ -6,7 +6,7 @@ import type { Endpoint } from '../../../../shared/endpoints/definition/endpoint.
 import { messages } from '../../../../shared/endpoints/messages/messages.ts';
 import { responses } from '../../../../shared/endpoints/responses/responses.ts';
 import { endpoints } from '../../../../shared/endpoints/routes.ts';
-import { wellFormedJson } from '../../../../shared/json/well-formed.ts';
+import { wellFormedJson } from '../../../../shared/json/exact-json.ts';
 import { callOf, faultsOf, faultyFields } from '../../../support/endpoints/endpoint-call.ts';
 
 const user = { role: 'user', content: 'Hi' };

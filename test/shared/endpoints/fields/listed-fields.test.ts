@@ -4,10 +4,10 @@ import test from 'ava';
 import { Registry } from 'prom-client';
 import { chat } from '../../../../shared/endpoints/chat/chat.ts';
 import { publishedRequestSchema } from '../../../../shared/endpoints/chat/chat-request.ts';
-import { defaultExtraFields } from '../../../../shared/endpoints/fields/extra-fields.ts';
 import { createListedFields } from '../../../../shared/endpoints/fields/listed-fields.ts';
 import { readOutputLimit } from '../../../../shared/endpoints/fields/output-limit.ts';
 import {
+  defaultExtraFields,
   refusedEngineFields,
   refusedParts,
   refusedPublishedFields,

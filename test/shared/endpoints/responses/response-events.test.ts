@@ -1,8 +1,7 @@
 import test from 'ava';
-import { BackendError } from '../../../../shared/endpoints/answers/backend-error.ts';
-import { promptTooLong } from '../../../../shared/endpoints/answers/prompt-too-long.ts';
-import { createResponseEnding } from '../../../../shared/endpoints/responses/response-ending.ts';
+import { BackendError, promptTooLong } from '../../../../shared/endpoints/answers/backend-error.ts';
 import { createResponseConverter } from '../../../../shared/endpoints/responses/response-events.ts';
+import { createResponseEnding } from '../../../../shared/endpoints/responses/responses.ts';
 import { ApiError } from '../../../../shared/errors.ts';
 import { backendAnswer } from '../../../support/endpoints/backend-answer.ts';
 import { partedStream } from '../../../support/endpoints/parted-stream.ts';

@@ -1,6 +1,6 @@
 import test from 'ava';
 import { BackendError } from '../../../../shared/endpoints/answers/backend-error.ts';
-import { createSizeBudget } from '../../../../shared/endpoints/answers/size-budget.ts';
+import { createSizeBudget } from '../../../../shared/endpoints/answers/parse-backend-json.ts';
 import { createResponseConverter } from '../../../../shared/endpoints/responses/response-events.ts';
 import { createWrittenOutput } from '../../../../shared/endpoints/responses/written-output.ts';
 import { backendAnswer } from '../../../support/endpoints/backend-answer.ts';

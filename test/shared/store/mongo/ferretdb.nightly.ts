@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import test from 'ava';
-import { greetStore, openStore } from '../../../../shared/open-store.ts';
+import { greetStore, openStore } from '../../../../shared/process/open-store.ts';
 import { buildGo, buildMs, missingFor, providePackages } from '../../../clients/provide-client.ts';
 import { freePort } from '../../../stack/free-port.ts';
 import { recordedLog } from '../../../support/recorded-log.ts';

@@ -1,8 +1,9 @@
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
 import { changeSettings } from '../../../../shared/account-changes/change-settings.ts';
-import type { AuditRecord } from '../../../../shared/store/accounts/audit-records.ts';
 import { openMongoStore } from '../../../../shared/store/mongo/mongo-store.ts';
-import type { Store } from '../../../../shared/store/store.ts';
+import type { AuditRecord } from '../../../../shared/store/records/audit-records.ts';
+import type { Store } from '../../../../shared/store/records/store.ts';
 import { openMongoTests } from '../../../support/mongodb/mongo-tests.ts';
 import { patientLimits } from '../../../support/mongodb/open-patient-store.ts';
 import { urlThrough } from '../../../support/mongodb/start-mongo.ts';

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { openStore } from '../../../../shared/open-store.ts';
+import { openStore } from '../../../../shared/process/open-store.ts';
 import { clientOptionsFor, usualLimits } from '../../../../shared/store/mongo/mongo-calls.ts';
 
 const url = (options: string) => `mongodb://user:secret@host/inference?${options}`;

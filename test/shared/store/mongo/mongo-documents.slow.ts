@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import test from 'ava';
-import type { Collection } from '../../../../shared/store/documents/documents.ts';
+import type { Collection } from '../../../../shared/store/documents.ts';
 import { createMongoCalls } from '../../../../shared/store/mongo/mongo-calls.ts';
 import { createMongoDocuments } from '../../../../shared/store/mongo/mongo-documents.ts';
 import { indexesOf } from '../../../../shared/store/mongo/mongo-select.ts';

@@ -1,11 +1,12 @@
 import { once } from 'node:events';
 import net, { createServer, type Server, type Socket } from 'node:net';
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
 import { z } from 'zod';
 import { createKey, revokeKey } from '../../../../ingress/callers/change-keys.ts';
 import { ApiError } from '../../../../shared/errors.ts';
 import { openMongoStore } from '../../../../shared/store/mongo/mongo-store.ts';
-import type { Store } from '../../../../shared/store/store.ts';
+import type { Store } from '../../../../shared/store/records/store.ts';
 import { freePort } from '../../../stack/free-port.ts';
 import { openMongoTests } from '../../../support/mongodb/mongo-tests.ts';
 import { untilItWorks } from '../../../support/mongodb/until-it-works.ts';

@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import test from 'ava';
 import { openDurableCommits } from '../../../../shared/store/sqlite/durable-commits.ts';
-import { openSqlite } from '../../../../shared/store/sqlite/open-sqlite.ts';
+import { openSqlite } from '../../../../shared/store/sqlite/sqlite-store.ts';
 import { createSqliteHome } from '../sqlite-home.ts';
 
 const mebibyte = 1_048_576;

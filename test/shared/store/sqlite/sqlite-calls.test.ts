@@ -1,9 +1,9 @@
 import { stat } from 'node:fs/promises';
 import test from 'ava';
-import { createBatchRecords } from '../../../../shared/store/batches/batch-records.ts';
-import { openSqlite } from '../../../../shared/store/sqlite/open-sqlite.ts';
+import { createBatchRecords } from '../../../../shared/store/records/batch-records.ts';
 import { createSqliteCalls } from '../../../../shared/store/sqlite/sqlite-calls.ts';
 import { createSqliteDocuments } from '../../../../shared/store/sqlite/sqlite-documents.ts';
+import { openSqlite } from '../../../../shared/store/sqlite/sqlite-store.ts';
 import { createSqliteHome } from '../sqlite-home.ts';
 
 const insert = `INSERT INTO accounts (id, document) VALUES ('user:ann', '{}')`;

@@ -1,7 +1,7 @@
 import test from 'ava';
 import { openDurableCommits } from '../../../../shared/store/sqlite/durable-commits.ts';
-import { openSqlite } from '../../../../shared/store/sqlite/open-sqlite.ts';
 import { createSqliteCalls } from '../../../../shared/store/sqlite/sqlite-calls.ts';
+import { openSqlite } from '../../../../shared/store/sqlite/sqlite-store.ts';
 import { createSqliteUsage } from '../../../../shared/store/sqlite/sqlite-usage.ts';
 import { createUsageStore } from '../../../../shared/store/usage/usage-store.ts';
 import { createSqliteHome } from '../sqlite-home.ts';

@@ -1,7 +1,7 @@
 import test from 'ava';
 import type { Batch } from '../../../../shared/batches/batch.ts';
 import { bytesBesideFile, enterRoom, newRoomEntry } from '../../../../shared/batches/batch-room.ts';
-import { readAccountBytes } from '../../../../shared/store/batches/batch-store.ts';
+import { readAccountBytes } from '../../../../shared/store/records/batch-store.ts';
 import { createWriteBatchFiles } from '../../../../workers/batches/files/write-batch-files.ts';
 import { resultFileOf } from '../../../../workers/batches/lines/batch-job.ts';
 import { lineBytesOf, presentLine } from '../../../../workers/batches/lines/line-results.ts';

@@ -1,7 +1,7 @@
 import test from 'ava';
 import { ulid } from 'ulid';
 import { parsePlanFile } from '../../../../shared/plan-file/plan-file.ts';
-import { isFileId } from '../../../../shared/store/files/file-store.ts';
+import { isFileId } from '../../../../shared/store/file-store.ts';
 import {
   batchJobOf,
   batchJobSchema,

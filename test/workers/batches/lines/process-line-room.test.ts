@@ -1,6 +1,6 @@
 import test from 'ava';
 import { enterRoom, leaveRoom, lineBytesReserved, newRoomEntry } from '../../../../shared/batches/batch-room.ts';
-import { readAccountBytes } from '../../../../shared/store/batches/batch-store.ts';
+import { readAccountBytes } from '../../../../shared/store/records/batch-store.ts';
 import { lineBytesOf } from '../../../../workers/batches/lines/line-results.ts';
 import { expectedBytes } from '../../../../workers/batches/lines/result-room.ts';
 import { openLineSide } from '../../../support/line-side.ts';

@@ -1,0 +1,37 @@
+type RepeatOptions = {
+  everyMs: number;
+  /** Does not start again before it has ended: if Redis or a store is unavailable, only one call waits. */
+  work: () => Promise<void>;
+  /** Checked before each run. Once it is false, no work is done until `begin` is called again. */
+  isNeeded: () => boolean;
+  onFailure: (error: unknown) => void;
+};
+
+/**
+ * Repeats work from `begin` on while it is needed. A timer in an idle process would wake it for nothing
+ * (decisions.md#few-timers-in-an-idle-process).
+ */
+export function repeatWhile({ everyMs, work, isNeeded, onFailure }: RepeatOptions) {
+  let timer: NodeJS.Timeout | undefined;
+  let isWorking = false;
+
+  function stop(): void {
+    clearInterval(timer);
+    timer = undefined;
+  }
+
+  async function workOnce(): Promise<void> {
+    if (isWorking) return;
+    isWorking = true;
+    await work().catch(onFailure);
+    isWorking = false;
+  }
+
+  return {
+    /** Has no effect while the work is already being repeated. */
+    begin(): void {
+      timer ??= setInterval(() => (isNeeded() ? void workOnce() : stop()), everyMs);
+    },
+    [Symbol.dispose]: stop,
+  };
+}
