@@ -1,18 +1,18 @@
 import Koa from 'koa';
 import type { AppParts } from './app-parts.ts';
-import { allowOrigins } from './middleware/allow-origins.ts';
 import { answerErrors } from './middleware/answer-errors.ts';
-import { assignRequestId, echoClientRequestId } from './middleware/assign-request-id.ts';
-import { noteClientAddress } from './middleware/authentication/note-client-address.ts';
-import { chooseErrorFormat } from './middleware/choose-error-format.ts';
+import { noteClientAddress } from './middleware/authenticate.ts';
 import { cutSlowReaders } from './middleware/cut-slow-readers.ts';
-import { holdPlanFile } from './middleware/hold-plan-file.ts';
-import { logRequest } from './middleware/observability/log-request.ts';
-import { traceRequest } from './middleware/observability/trace-request.ts';
-import { refuseUnrouted, refuseUpgrades } from './middleware/refuse-unrouted.ts';
-import { requireWellFormedHead } from './middleware/require-well-formed-head.ts';
-import { routeRequests } from './middleware/route-requests.ts';
-import { setSecurityHeaders } from './middleware/set-security-headers.ts';
+import { logRequest, traceRequest } from './middleware/observe-requests.ts';
+import {
+  assignRequestId,
+  chooseErrorFormat,
+  echoClientRequestId,
+  holdPlanFile,
+  requireWellFormedHead,
+} from './middleware/request-head.ts';
+import { refuseUnrouted, refuseUpgrades, routeRequests } from './middleware/route-requests.ts';
+import { allowOrigins, setSecurityHeaders } from './middleware/security-headers.ts';
 import type { RequestState } from './request-state.ts';
 import { createRouter } from './router.ts';
 import { routes } from './routes.ts';

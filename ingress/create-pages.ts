@@ -4,13 +4,13 @@ import type { Log } from '../shared/process/log.ts';
 import type { Redis } from '../shared/redis/connections.ts';
 import { createOpenApiDocument } from './api/openapi-document.ts';
 import type { PageParts } from './app-parts.ts';
-import type { IssuerKeys } from './callers/issuer/issuer-keys.ts';
+import type { IssuerKeys } from './authentication/issuer-keys.ts';
 import { createConsole } from './pages/console/console.ts';
 import { createDocumentation } from './pages/documentation/documentation.ts';
 import { followExamples } from './pages/documentation/follow-examples.ts';
 import { createSharedAssets } from './pages/shared-assets.ts';
 import { createStaticContent, type StaticContent } from './pages/static-content.ts';
-import { planFileJsonSchema } from './plan-file/plan-file-json-schema.ts';
+import { planFileJsonSchema } from './plan-file/present-plan-file.ts';
 import { routes } from './routes.ts';
 
 /** Creates what the ingress serves beside the API: the console, the documentation, the OpenAPI document and the schema of the plan file. */

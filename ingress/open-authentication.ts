@@ -13,17 +13,14 @@ import type { Redis } from '../shared/redis/connections.ts';
 import { authFailuresKey, codeFailuresKey, guestCallsKey, settingsWritesKey } from '../shared/redis/keys.ts';
 import type { Store } from '../shared/store/records/store.ts';
 import type { AuthenticationParts, OperatorParts } from './app-parts.ts';
-import { createCallers } from './callers/callers.ts';
-import { createCheckCaller } from './callers/check-caller.ts';
-import { createDisplayNames } from './callers/display-names.ts';
-import { createGuestKeys } from './callers/guests/guest-keys.ts';
-import { createLimitMints } from './callers/guests/limit-mints.ts';
-import { createKeyUse } from './callers/key-use.ts';
-import { createSharedCallers } from './callers/shared-callers.ts';
-import type { SignIn } from './callers/sign-in.ts';
-import { createLimitFailures } from './limits/limit-failures.ts';
-import { createLimitCalls, createMinuteCounts } from './limits/minute-counts.ts';
-import { nextRequestId } from './middleware/assign-request-id.ts';
+import { createCallers, createSharedCallers } from './authentication/callers.ts';
+import { createGuestKeys } from './authentication/change-keys.ts';
+import { createCheckCaller } from './authentication/check-caller.ts';
+import { createKeyUse } from './authentication/key-use.ts';
+import { createLimitMints } from './authentication/limit-mints.ts';
+import { createDisplayNames, type SignIn } from './authentication/sign-in.ts';
+import { createLimitCalls, createLimitFailures, createMinuteCounts } from './limits/minute-counts.ts';
+import { nextRequestId } from './middleware/request-head.ts';
 
 type AuthenticationDeps = {
   config: IngressConfig;

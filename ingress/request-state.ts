@@ -8,7 +8,7 @@ import type { Admission, LimitCounters } from '../shared/limits/admission.ts';
 import type { PlanFile } from '../shared/plan-file/plan-file.ts';
 import type { Caller } from '../shared/store/records/account.ts';
 import type { Span } from '../shared/tracing/span.ts';
-import type { Credential } from './callers/authorization.ts';
+import type { Credential } from './authentication/authorization.ts';
 import type { HeldLease } from './limits/settle-interrupted.ts';
 import type { BodyShare } from './listener/body-budget.ts';
 import type { JsonBody } from './listener/json-body.ts';

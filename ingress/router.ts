@@ -1,27 +1,30 @@
 import Router from '@koa/router';
+import { createBusyLoop, createTurns, type Turns, turnsBusyFrom } from '../shared/concurrency/in-turn.ts';
+import { holderOf } from '../shared/store/records/account.ts';
 import { parseQuery } from './api/lists.ts';
 import type { Route, RouteRequest } from './api/route.ts';
 import type { AppParts } from './app-parts.ts';
 import { uncountedBodies } from './listener/body-budget.ts';
 import { parseBody } from './listener/json-body.ts';
 import { admitRequest } from './middleware/admit-request.ts';
-import { authenticateEither } from './middleware/authentication/authenticate-either.ts';
-import { authenticateKey } from './middleware/authentication/authenticate-key.ts';
-import { authenticateSignIn } from './middleware/authentication/authenticate-sign-in.ts';
-import { checkPresentCaller, readLimitCounters } from './middleware/authentication/check-present-caller.ts';
-import { checkRefusedCaller } from './middleware/authentication/check-refused-caller.ts';
-import { limitGuestCalls } from './middleware/authentication/limit-guest-calls.ts';
-import { limitSettings } from './middleware/authentication/limit-settings.ts';
-import { refuseWithoutFiles } from './middleware/authentication/refuse-without-files.ts';
-import { requireOperator } from './middleware/authentication/require-operator.ts';
-import { useAccountAgain } from './middleware/authentication/use-account-again.ts';
-import { forbidStoring } from './middleware/forbid-storing.ts';
-import { answerRepeat } from './middleware/idempotency/answer-repeat.ts';
-import { claimIdempotencyKey } from './middleware/idempotency/claim-idempotency-key.ts';
+import {
+  authenticateEither,
+  authenticateKey,
+  authenticateSignIn,
+  checkPresentCaller,
+  checkRefusedCaller,
+  limitGuestCalls,
+  limitSettings,
+  readLimitCounters,
+  refuseWithoutFiles,
+  requireOperator,
+  useAccountAgain,
+} from './middleware/authenticate.ts';
+import { answerRepeat, claimIdempotencyKey } from './middleware/idempotency.ts';
 import { readCalls } from './middleware/read-call.ts';
 import { readJsonBody } from './middleware/read-json-body.ts';
 import { refuseFullQueue } from './middleware/refuse-full-queue.ts';
-import { takeTurns } from './middleware/take-turns.ts';
+import { forbidStoring } from './middleware/security-headers.ts';
 import { type AppContext, pathParameter, type RequestState, type Stage, stateOf } from './request-state.ts';
 
 /** The largest body of a change to a key or an account: far more than its fields need. */
@@ -153,4 +156,38 @@ function createRequestOf({ path, params = {} }: Route): (ctx: AppContext) => Rou
     if (now !== undefined) Object.assign(request, { caller, now, at: new Date(now), isOperator, counters });
     return request as unknown as RouteRequest; // the stages of its access have set what the route declares
   };
+}
+
+/**
+ * For routes that no limit counts: of an account one request begins in each turn of the event loop, and one in 25 ms while the loop is
+ * busy. So requests of others come between, however many an account sends (contract.md#v3-rests). A request whose client leaves no longer
+ * waits, so connections bound how many do.
+ */
+export function takeTurns(options: Parameters<typeof createTurns>[0] = {}): Stage {
+  const pace = { isBusy: createBusyLoop(turnsBusyFrom), ...options };
+  const accounts = new Map<string, { turns: Turns; waiting: number }>();
+
+  return async function takeTurn(ctx, next) {
+    const holder = holderOf(stateOf(ctx, 'caller'));
+    const own = accounts.get(holder) ?? { turns: createTurns(pace), waiting: 0 };
+    accounts.set(holder, own);
+    own.waiting += 1;
+    await turnOrLeaving(own.turns, ctx.req);
+    own.waiting -= 1;
+    if (own.waiting === 0) accounts.delete(holder);
+    if (!ctx.req.socket.destroyed) await next();
+  };
+}
+
+async function turnOrLeaving({ run }: Turns, { socket }: AppContext['req']): Promise<void> {
+  if (socket.destroyed) return;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const withdraw = run(resolve);
+  const leave = () => {
+    withdraw();
+    resolve();
+  };
+  socket.once('close', leave);
+  await promise;
+  socket.off('close', leave);
 }

@@ -1,9 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import test from 'ava';
-import { createDisplayNames } from '../ingress/callers/display-names.ts';
-import { createLimitFailures } from '../ingress/limits/limit-failures.ts';
-import { createLargeBodies } from '../ingress/listener/large-bodies.ts';
-import { createRefusedBodies } from '../ingress/listener/refused-bodies.ts';
+import { createDisplayNames } from '../ingress/authentication/sign-in.ts';
+import { createLimitFailures } from '../ingress/limits/minute-counts.ts';
+import { createLargeBodies, createRefusedBodies } from '../ingress/listener/paced-bodies.ts';
 import { createSingleFlight } from '../shared/concurrency/single-flight.ts';
 import { endpoints } from '../shared/endpoints/routes.ts';
 import { estimateTokens } from '../shared/endpoints/tokens/estimate-tokens.ts';

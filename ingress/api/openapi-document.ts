@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { type ErrorCode, errorStatus } from '../../shared/errors.ts';
 import { serviceVersion } from '../../shared/process/metrics.ts';
-import { keyHeaders } from '../callers/authorization.ts';
-import { withoutSlash } from '../listener/headers.ts';
-import { headerComponents, headersOf } from './headers.ts';
+import { keyHeaders } from '../authentication/authorization.ts';
+import { withoutSlash } from '../listener/request-headers.ts';
 import { type JsonSchema, propertiesOf, refTo, toComponents, toJsonSchema } from './json-schema.ts';
 import { limitTypes, meanings, nestedError, refusalSchemas } from './refusals.ts';
+import { headerComponents, headersOf } from './response-headers.ts';
 import { type Access, codesOf, limitsOf, nameOf, type Route, type StreamDescription, type Tag } from './route.ts';
 
 type Addresses = { baseUrl: string; docsUrl: string; authUrl: string };

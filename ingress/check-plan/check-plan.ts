@@ -6,8 +6,7 @@ import {
   planWarnings,
   unreadable,
 } from '../../shared/plan-file/plan-file.ts';
-import { presentPlanFile } from '../plan-file/present-plan-file.ts';
-import { planFilePath, shownPlanFile } from '../plan-file/show-plan-file.ts';
+import { planFilePath, presentPlanFile, shownPlanFile } from '../plan-file/present-plan-file.ts';
 import type { CheckPlanArguments } from './check-plan-arguments.ts';
 import { planChanges, planEffects } from './plan-changes.ts';
 import { probeBackends } from './probe-backends.ts';

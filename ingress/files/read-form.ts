@@ -1,9 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import type { Readable, Writable } from 'node:stream';
 import { Busboy } from '@fastify/busboy';
-import { ApiError, validationError } from '../../shared/errors.ts';
-import { cleanFilename } from './clean-filename.ts';
-import { createFormFields, type UploadFields } from './form-fields.ts';
+import { ApiError, type ValidationIssue, validationError } from '../../shared/errors.ts';
+import { shownFieldName } from '../listener/json-body.ts';
 
 type FormOptions<Taken> = {
   boundary: string;
@@ -97,4 +96,122 @@ function malformed(message: string, cause?: unknown): ApiError {
 
 function fileTooLarge(bytesMax: number): ApiError {
   return new ApiError('PAYLOAD_TOO_LARGE', `The file is larger than ${bytesMax} bytes.`);
+}
+
+/** `keptSeconds`: how long the file is kept, if its owner says so. */
+export type UploadFields = { keptSeconds: number | undefined };
+
+/** As in OpenAI's API. The most that is allowed depends on the plan file. */
+export const keptSecondsMin = 3_600;
+
+export const daySeconds = 86_400;
+
+const [anchorField, secondsField] = ['expires_after[anchor]', 'expires_after[seconds]'];
+const textFields: readonly string[] = ['purpose', anchorField, secondsField];
+
+/** The parts of an upload: `purpose`, which is `batch`, one `file`, and the two of `expires_after`, in any order. */
+export function createFormFields({ keptSecondsMax }: { keptSecondsMax: number }) {
+  const issues: ValidationIssue[] = [];
+  const seen = new Set<string>();
+  let keptSeconds: number | undefined;
+  const add = (path: string, message: string) => void issues.push({ path, message });
+
+  function addUnknown(name: string | undefined): void {
+    if (name === undefined || name === '') add('body', 'has a part without a name');
+    else add(shownFieldName(name), 'is not known');
+  }
+
+  function see(name: string): void {
+    if (seen.has(name)) add(name, 'expected once');
+    seen.add(name);
+  }
+
+  function readSeconds(value: string): number {
+    const seconds = /^\d{1,10}$/.test(value) ? Number(value) : 0;
+    if (seconds < keptSecondsMin || seconds > keptSecondsMax)
+      add(secondsField, `expected ${keptSecondsMin} to ${keptSecondsMax} seconds`);
+    return seconds;
+  }
+
+  /** Fails with `VALIDATION_ERROR`, which names all errors so far. */
+  function check(): void {
+    if (issues.length > 0) throw validationError(issues);
+  }
+
+  return {
+    field(name: string | undefined, value: string): void {
+      if (name === 'file') add(name, 'expected a file with a name');
+      else if (name === undefined || !textFields.includes(name)) addUnknown(name);
+      else {
+        see(name);
+        if (name === secondsField) keptSeconds = readSeconds(value);
+        else if (name === 'purpose' && value !== 'batch') add(name, 'expected "batch"');
+        else if (name === anchorField && value !== 'created_at') add(name, 'expected "created_at"');
+      }
+    },
+    /** A file part. Only one is allowed; its field name must be `file`, and it must have a file name. */
+    file(name: string | undefined, filename: string): void {
+      if (name !== undefined && textFields.includes(name)) add(name, 'expected text, not a file');
+      else if (name !== 'file') addUnknown(name);
+      else {
+        see(name);
+        if (filename === '') add(name, 'expected a file with a name');
+      }
+    },
+    check,
+    /** The same at the end of the form; also names missing parts. */
+    end(): UploadFields {
+      const required = ['purpose', 'file'];
+      if (seen.has(anchorField) || seen.has(secondsField)) required.push(anchorField, secondsField);
+      for (const name of required) {
+        if (!seen.has(name) && !issues.some(({ path }) => path === name)) add(name, 'is required');
+      }
+      check();
+      return { keptSeconds };
+    },
+  };
+}
+
+/** Validates the parts of an upload form. */
+export type FormFields = ReturnType<typeof createFormFields>;
+
+const charactersMax = 255;
+
+/** Always removed: control characters, lone surrogates (not every store can keep them), line separators, annotation marks. */
+const unprintable = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\uFFF9-\uFFFB]/u;
+/** Invisible: direction marks, which can show `fdp.exe` as `exe.pdf`, zero-width spaces, tags, joiners, variation selectors. */
+const invisible = /\p{Default_Ignorable_Code_Point}/u;
+
+/** Scripts whose letters join or form clusters. In other scripts, a joiner only makes two different names look the same. */
+const joining =
+  /[[\p{L}\p{M}]--[\p{scx=Latin}\p{scx=Greek}\p{scx=Cyrillic}\p{scx=Han}\p{scx=Hiragana}\p{scx=Katakana}\p{scx=Hangul}\p{scx=Inherited}\p{scx=Common}]]/v;
+
+/** Invisible characters that change the appearance of the character before them, with the characters that they can follow. */
+const modifiers: readonly (readonly [character: RegExp, after: RegExp])[] = [
+  [/[\u200C\u200D]/u, joining],
+  [/\u200D/u, /[\p{Extended_Pictographic}\p{Emoji_Modifier}]|\uFE0F/u],
+  [/[\uFE0E\uFE0F]/u, /\p{Emoji}/u],
+  [/[\uFE00-\uFE02\u{E0100}-\u{E01EF}]/u, /\p{Script=Han}/u],
+  [/[\u180B-\u180D\u180F]/u, /\p{Script=Mongolian}/u],
+];
+
+/**
+ * Cleans a file name from a client: removes folders, control characters and invisible characters (joiners and variation selectors stay if a
+ * script or an emoji needs them), and cuts it to 255 characters. Empty if nothing is left.
+ */
+export function cleanFilename(given: string): string {
+  const name = given.slice(Math.max(given.lastIndexOf('/'), given.lastIndexOf('\\')) + 1);
+  const kept: string[] = [];
+  for (const character of name) {
+    if (kept.length === charactersMax) break;
+    if (isShown(character, kept.at(-1) ?? '')) kept.push(character);
+  }
+  const clean = kept.join('');
+  return clean === '.' || clean === '..' ? '' : clean;
+}
+
+function isShown(character: string, before: string): boolean {
+  if (unprintable.test(character)) return false;
+  if (!invisible.test(character)) return true;
+  return modifiers.some(([modifier, after]) => modifier.test(character) && after.test(before));
 }

@@ -8,14 +8,13 @@ import { type PlanFile, queueMsOf } from '../../shared/plan-file/plan-file.ts';
 import type { Caller } from '../../shared/store/records/account.ts';
 import { refuseOutsideKey } from '../../shared/store/records/key.ts';
 import { type Span, traced } from '../../shared/tracing/span.ts';
-import type { CheckCaller, DecideCharge } from '../callers/check-caller.ts';
-import { repeatRefused } from '../idempotency/repeat-refused.ts';
-import { limitError, withShare } from '../limits/limit-error.ts';
-import { limitHeaders } from '../limits/limit-headers.ts';
-import { setHeaders } from '../listener/headers.ts';
+import type { CheckCaller, DecideCharge } from '../authentication/check-caller.ts';
+import { limitError, limitHeaders, withShare } from '../limits/limit-errors.ts';
+import { setHeaders } from '../listener/request-headers.ts';
 import type { IngressMetrics } from '../metrics.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
-import { beginCallerCheck } from './authentication/caller-check.ts';
+import { beginCallerCheck } from './authenticate.ts';
+import { repeatRefused } from './idempotency.ts';
 
 type Bounds = { planFile: PlanFile; fairShare: number | undefined };
 

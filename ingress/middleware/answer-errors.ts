@@ -6,8 +6,8 @@ import { ApiError, errorBody, errorHeaders, errorLink, errorStatus, toApiError }
 import type { Log } from '../../shared/process/log.ts';
 import type { ParserError } from '../listener/listener.ts';
 import type { AppContext, Stage } from '../request-state.ts';
-import { nextRequestId } from './assign-request-id.ts';
-import type { SecurityHeaders } from './set-security-headers.ts';
+import { nextRequestId } from './request-head.ts';
+import type { SecurityHeaders } from './security-headers.ts';
 
 /** How long a client may continue to send a refused body before its connection is closed. */
 const usualLingerMs = 2_000;

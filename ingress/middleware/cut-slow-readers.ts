@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { cutWhenStuck, stuckMs as defaultStuckMs } from '../replies/stuck-client.ts';
+import { cutWhenStuck, stuckMs as defaultStuckMs } from '../replies/write-answer.ts';
 import type { AppContext, Stage } from '../request-state.ts';
 
 type Bounds = {

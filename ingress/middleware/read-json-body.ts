@@ -3,20 +3,19 @@ import { createRests } from '../../shared/concurrency/in-turn.ts';
 import { ApiError, errorStatus } from '../../shared/errors.ts';
 import { type Caller, holderOf } from '../../shared/store/records/account.ts';
 import type { BodyBudget, BodyShare } from '../listener/body-budget.ts';
+import { parseJsonBody } from '../listener/json-body.ts';
+import { type LargeBodies, largeBytesMin, pacedBytesMin, type RefusedBodies } from '../listener/paced-bodies.ts';
 import {
   bodyEndedEarly,
   bodyTooLarge,
   bodyTooSlow,
   mediaParameters,
+  networkOf,
   overloadError,
   refuseCompressed,
   sendContinue,
   unsupportedMedia,
-} from '../listener/body-errors.ts';
-import { networkOf } from '../listener/client-address.ts';
-import { parseJsonBody } from '../listener/json-body.ts';
-import { type LargeBodies, largeBytesMin, pacedBytesMin } from '../listener/large-bodies.ts';
-import type { RefusedBodies } from '../listener/refused-bodies.ts';
+} from '../listener/request-headers.ts';
 import type { IngressMetrics } from '../metrics.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 

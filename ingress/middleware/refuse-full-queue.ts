@@ -1,6 +1,6 @@
 import { temporarilyUnavailable, toApiError } from '../../shared/errors.ts';
 import { holderOf } from '../../shared/store/records/account.ts';
-import { overloadError } from '../listener/body-errors.ts';
+import { overloadError } from '../listener/request-headers.ts';
 import type { IngressMetrics } from '../metrics.ts';
 import type { QueueBounds, QueuePlace } from '../queue/queue-bounds.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';

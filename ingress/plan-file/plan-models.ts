@@ -1,6 +1,6 @@
 import { ApiError } from '../../shared/errors.ts';
 import type { Model, PlanFile } from '../../shared/plan-file/plan-file.ts';
-import { shownText } from '../listener/shown-text.ts';
+import { shownText } from '../listener/json-body.ts';
 
 const namedMax = 20;
 

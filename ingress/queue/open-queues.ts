@@ -1,15 +1,13 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createListWorkers, type ListWorkers } from '../../shared/fleet/follow-fleet.ts';
 import type { IngressConfig } from '../../shared/process/config.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { PlanFileInForce } from '../../shared/process/watch-plan-file.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
-import { countJobs } from './count-jobs.ts';
-import type { QueueDashboard } from './dashboard/queue-dashboard.ts';
-import { createShownQueues } from './dashboard/shown-queues.ts';
-import { createQueueBounds, type QueueBounds } from './queue-bounds.ts';
-import { createQueueDepths, type Depths, type QueueDepths } from './queue-depths.ts';
-import { createQueueTurns, type QueueTurns } from './queue-turns.ts';
-import { createRequestQueues, type RequestQueues } from './request-queues.ts';
+import { createQueueBounds, type Depths, type QueueBounds } from './queue-bounds.ts';
+import { createShownQueues, type QueueDashboard } from './queue-dashboard.ts';
+import { createQueueDepths, type QueueDepths } from './queue-depths.ts';
+import { createQueueTurns, createRequestQueues, type QueueTurns, type RequestQueues } from './queue-turns.ts';
 
 export type Queues = AsyncDisposable & {
   queues: RequestQueues;
@@ -55,4 +53,31 @@ export async function openQueues({
   const owned = parts.move();
   const opened = { queues, queueDepths, queueBounds, queueTurns, listWorkers };
   return { ...opened, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
+
+/**
+ * Reports to the bounds how many jobs wait, four times a second while they need it, until disposed
+ * (decisions.md#depth-counted-when-useful). After a failure the count is unknown.
+ */
+export function countJobs({
+  depths,
+  bounds,
+  everyMs = 250,
+}: {
+  depths: Pick<QueueDepths, 'read'>;
+  bounds: Pick<QueueBounds, 'counted' | 'whenUseful'>;
+  everyMs?: number;
+}): Disposable {
+  const stop = new AbortController();
+
+  async function keepCounting(): Promise<void> {
+    while (!stop.signal.aborted) {
+      bounds.counted(await depths.read(everyMs).catch(() => undefined));
+      await sleep(everyMs, undefined, { signal: stop.signal }).catch(() => {});
+      await bounds.whenUseful();
+    }
+  }
+
+  void keepCounting();
+  return { [Symbol.dispose]: () => stop.abort() };
 }

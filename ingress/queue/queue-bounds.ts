@@ -1,5 +1,4 @@
-import type { Depths } from './queue-depths.ts';
-import type { LatestTurn } from './queue-turns.ts';
+import type { Lane } from '../../shared/redis/keys.ts';
 
 /** What a request takes of the bounds of its queue, from before its admission until its job starts or can no longer start. */
 export interface QueuePlace {
@@ -187,3 +186,14 @@ function createWaitingPayloads(bytesMax: number) {
 
 /** The place of a request that will be refused. */
 const noPlace: QueuePlace = { queued() {}, leave() {}, latestTurn: { turn: 0 } };
+/**
+ * How many jobs wait, and the latest turn of each rank that is known to be taken: the one before the head of the model's queue.
+ * `begunAt`: the latest time at which the count can have begun, by `performance.now()` of this process.
+ */
+export type Depths = {
+  begunAt: number;
+  of: (model: string, lane: Lane) => number;
+  takenOf: (model: string, rank: number) => number | undefined;
+};
+/** The latest turn of an account's requests for one model, kept while any of them waits in this ingress. */
+export type LatestTurn = { turn: number };

@@ -1,22 +1,10 @@
+import type { ListWorkers } from '../../shared/fleet/follow-fleet.ts';
 import { modelQueue } from '../../shared/jobs/queues.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import { ifAvailable, type Redis, redisNow } from '../../shared/redis/connections.ts';
 import { countingKey, type Lane, lanes, queueDepthsKey } from '../../shared/redis/keys.ts';
-import { isLaterTurn, latestOf } from './job-priority.ts';
-import { createReadHeads } from './read-heads.ts';
-
-/**
- * How many jobs wait, and the latest turn of each rank that is known to be taken: the one before the head of the model's queue.
- * `begunAt`: the latest time at which the count can have begun, by `performance.now()` of this process.
- */
-export type Depths = {
-  begunAt: number;
-  of: (model: string, lane: Lane) => number;
-  takenOf: (model: string, rank: number) => number | undefined;
-};
-
-/** The latest turn of a rank in a model's queue that one ingress knows to be taken. */
-export type TakenTurn = { model: string; rank: number; turn: number };
+import type { Depths } from './queue-bounds.ts';
+import { createReadHeads, isLaterTurn, latestOf, type TakenTurn } from './queue-turns.ts';
 
 const lifeMs = 60_000;
 
@@ -117,4 +105,36 @@ function turnFieldOf(model: string, rank: number): string {
 
 function fieldOf(model: string, lane: Lane): string {
   return `${lane} ${model}`;
+}
+
+const depthsAgeMsMax = 500;
+
+/** Reads the values of the queue metrics: jobs that wait for each model, and the workers of each pool. */
+export function observeQueues({
+  currentPlanFile,
+  queueDepths,
+  listWorkers,
+  oldestWaiting,
+}: {
+  currentPlanFile: () => Pick<PlanFile, 'models'>;
+  queueDepths: QueueDepths;
+  listWorkers: ListWorkers;
+  /** How long the oldest waiting request of each model has waited, in milliseconds. */
+  oldestWaiting: () => ReadonlyMap<string, number>;
+}) {
+  const models = () => Object.entries(currentPlanFile().models).map(([model, { pool }]) => ({ pool, model }));
+  return {
+    async depths() {
+      const depths = await queueDepths.read(depthsAgeMsMax);
+      return models().flatMap((one) => lanes.map((lane) => ({ ...one, lane, jobs: depths.of(one.model, lane) })));
+    },
+    poolWorkers() {
+      const pools = [...new Set(models().map(({ pool }) => pool))];
+      return Promise.all(pools.map(async (pool) => ({ pool, workers: (await listWorkers(pool)).length })));
+    },
+    oldest() {
+      const ages = oldestWaiting();
+      return models().map((one) => ({ ...one, ageMs: ages.get(one.model) ?? 0 }));
+    },
+  };
 }

@@ -8,16 +8,14 @@ import type { RunProgress } from '../../shared/jobs/replies.ts';
 import type { SuspensionWatch } from '../../shared/limits/watch-suspensions.ts';
 import { queueMsOf } from '../../shared/plan-file/plan-file.ts';
 import { queueAttributes, type Span, traced } from '../../shared/tracing/span.ts';
-import { accountSuspended } from '../callers/check-caller.ts';
-import { setHeaders } from '../listener/headers.ts';
-import type { QueueTurns } from '../queue/queue-turns.ts';
-import type { RequestQueues } from '../queue/request-queues.ts';
+import { accountSuspended } from '../authentication/check-caller.ts';
+import { setHeaders } from '../listener/request-headers.ts';
+import type { QueueTurns, RequestQueues } from '../queue/queue-turns.ts';
 import { type AppContext, stateOf } from '../request-state.ts';
 import type { RequestsToEnd } from '../requests/requests-to-end.ts';
-import type { ExpectedReply } from './expected-reply.ts';
+import type { ExpectedReply } from './waiting-request.ts';
 import type { WaitingRequests } from './waiting-requests.ts';
-import { writeEventStream } from './write-event-stream.ts';
-import { writePieces } from './write-pieces.ts';
+import { writeEventStream, writePieces } from './write-answer.ts';
 
 type WhatEndsRequests = {
   suspensions: Pick<SuspensionWatch, 'follow'>;

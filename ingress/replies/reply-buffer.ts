@@ -1,6 +1,7 @@
 import type { HeldAnswer } from '../../shared/bytes/answer-budget.ts';
 import type { Source } from '../../shared/bytes/held-bytes.ts';
 import type { ApiError } from '../../shared/errors.ts';
+import { piecesAheadMax } from '../../shared/jobs/control-messages.ts';
 import type { TokenUsage } from '../../shared/jobs/replies.ts';
 import { ownText } from '../../shared/json/json-values.ts';
 
@@ -140,3 +141,43 @@ function sizeOf(event: ReplyEvent): number {
   if (event.kind === 'chunk') return Buffer.byteLength(event.text);
   return event.kind === 'piece' ? event.bytes.length : 0;
 }
+
+/** Each report costs a command. */
+const reportBytes = piecesAheadMax / 2;
+
+/** Calls `report` with all bytes taken so far, each time that they are half of what may be sent ahead more. */
+export function createTakenCount(report: (bytes: number) => void) {
+  let taken = 0;
+  let length = 0;
+  let reported = 0;
+  let isPaused = false;
+
+  function reportWhatIsDue(): void {
+    // The worker may send the rest anyway.
+    if (isPaused || length - reported <= piecesAheadMax || taken - reported < reportBytes) return;
+    reported = taken;
+    report(taken);
+  }
+
+  return {
+    /** `length`: the bytes of the whole body. */
+    add(bytes: number, lengthOfBody: number): void {
+      taken += bytes;
+      length = lengthOfBody;
+      reportWhatIsDue();
+    },
+    /** While it is paused nothing is reported, so no more pieces come. */
+    source: {
+      pause() {
+        isPaused = true;
+      },
+      resume() {
+        isPaused = false;
+        reportWhatIsDue();
+      },
+    },
+  };
+}
+
+/** Counts what the client of one request has taken of its pieces. */
+export type TakenCount = ReturnType<typeof createTakenCount>;

@@ -2,14 +2,18 @@ import type { AnswerBudget, HeldAnswer } from '../../shared/bytes/answer-budget.
 import { type ApiError, deadlineExceeded, replyLost, waitedTooLong } from '../../shared/errors.ts';
 import type { TakenPieces } from '../../shared/jobs/control-messages.ts';
 import { mayKeepAnswer } from '../../shared/jobs/idempotency.ts';
-import { type Reply, unpackError } from '../../shared/jobs/replies.ts';
+import { type Reply, type RunProgress, unpackError } from '../../shared/jobs/replies.ts';
 import type { ReleaseAnswer } from '../../shared/limits/release.ts';
 import { holderOf } from '../../shared/store/records/account.ts';
 import type { DeliveredTokens, HeldLease } from '../limits/settle-interrupted.ts';
-import type { ExpectedRequest } from './expected-reply.ts';
-import { followReply, notStarted, type Progress } from './follow-reply.ts';
-import { createReplyBuffer, type ReplyBuffer } from './reply-buffer.ts';
-import { createTakenCount, type TakenCount } from './taken-count.ts';
+import type { QueuePlace } from '../queue/queue-bounds.ts';
+import {
+  createReplyBuffer,
+  createTakenCount,
+  type ReplyBuffer,
+  type ReplyEvent,
+  type TakenCount,
+} from './reply-buffer.ts';
 
 /** Where a job is: before its start in the queue of its model, then at the control stream of its worker. */
 export type JobLocation = { requestId: string; model: string | undefined; control: string | undefined };
@@ -254,4 +258,69 @@ function reportQueued(
 ): void {
   request.onQueued?.({ ms: queueMs ?? Math.round(performance.now() - request.queuedAt), isTaken });
   request.onQueued = undefined;
+}
+
+/** A request that is about to be queued; all times in milliseconds. */
+export type ExpectedRequest = {
+  lease: HeldLease;
+  model: string;
+  /** The stream of this ingress in which the replies arrive. */
+  replyTo: string;
+  /** How long it waits for a worker, and for its complete answer. */
+  queueMs: number;
+  requestMs: number;
+  place: QueuePlace;
+  /** Closes the connection of a client that does not read its answer while others need the room. */
+  disconnect: () => void;
+  /**
+   * Called once, before the first event: how long the request waited until a worker took it, or until its wait timed out
+   * (contract.md#d10-queue-time).
+   */
+  onQueued: (waited: { ms: number; isTaken: boolean }) => void;
+  /** Called each time that a worker says more of how it serves the request: first how long it waited. */
+  onServed?: (known: Partial<RunProgress>) => void;
+};
+
+/** The reply that one client waits for. */
+export interface ExpectedReply {
+  /** Returns the next event, or throws the `ApiError` for the client. */
+  next(): Promise<ReplyEvent>;
+  /** Resolves when no further reply can arrive. */
+  ended: Promise<void>;
+  /** The client has read this many bytes of a body that has `length` bytes and comes in pieces. */
+  taken(bytes: number, length: number): void;
+  /** The client has disconnected: cancels the job, whether it is queued or running, unless its answer is kept. */
+  abandon(): void;
+  /** The job could not be queued, as far as is known: takes it back, and `next` throws this error. */
+  failQueueing(error: ApiError): void;
+  /** Cancels the job, and `next` throws this error. */
+  fail(error: ApiError): void;
+}
+
+/** The progress of a reply: the run that is followed, its next sequence number, and whether text or a piece was delivered. */
+export type Progress = { run: number; nextSequence: number; delivered: boolean };
+
+export const notStarted: Progress = { run: 0, nextSequence: 0, delivered: false };
+
+/**
+ * What to do with a reply. `accept` it; `ignore` it (an older run, or a duplicate); `gap`: an earlier reply was lost; `interrupted`:
+ * another worker has restarted the request although text of an earlier run was delivered, and texts of two runs must not be mixed.
+ */
+export type Step = { outcome: 'accept'; progress: Progress } | { outcome: 'ignore' | 'gap' | 'interrupted' };
+
+/**
+ * Decides on a reply. Follows the highest run seen so far, in the order of its sequence numbers, each of them once
+ * (contract.md#p3-order-and-gaps, contract.md#p4-highest-run).
+ */
+export function followReply(
+  progress: Progress,
+  { run, sequence, kind }: Pick<Reply, 'run' | 'sequence' | 'kind'>,
+): Step {
+  if (run < progress.run) return { outcome: 'ignore' };
+  if (run > progress.run && progress.delivered) return { outcome: 'interrupted' };
+  const expected = run > progress.run ? 0 : progress.nextSequence;
+  if (sequence < expected) return { outcome: 'ignore' };
+  if (sequence > expected) return { outcome: 'gap' };
+  const delivered = progress.delivered || kind === 'chunk' || kind === 'piece';
+  return { outcome: 'accept', progress: { run, nextSequence: sequence + 1, delivered } };
 }

@@ -7,8 +7,7 @@ import type { Account } from '../../shared/store/records/account.ts';
 import { readAccountBytes } from '../../shared/store/records/batch-store.ts';
 import type { Store } from '../../shared/store/records/store.ts';
 import { named, type Route, route } from '../api/route.ts';
-import { revokeKey } from '../callers/change-keys.ts';
-import { findKey } from '../callers/key-list.ts';
+import { findKey, revokeKey } from '../authentication/change-keys.ts';
 import {
   accountParameter,
   changedAccountSchema,

@@ -7,7 +7,7 @@ import type { Store } from '../../shared/store/records/store.ts';
 import { limitParameter } from '../api/lists.ts';
 import { count, displayName, nameFieldOf, time } from '../api/response-fields.ts';
 import { named, type Route, route } from '../api/route.ts';
-import { keysOf } from '../callers/key-list.ts';
+import { keysOf } from '../authentication/change-keys.ts';
 import type { RequestLookUp } from '../requests/find-requests.ts';
 import { operatorBatchSchema, presentOperatorBatch } from './present-batch.ts';
 import { presentShownKey, shownKey } from './present-key.ts';

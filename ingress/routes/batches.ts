@@ -10,12 +10,9 @@ import { refuseOutsideKey } from '../../shared/store/records/key.ts';
 import { exampleList, limitParameter, presentList } from '../api/lists.ts';
 import { named, type Route, type RouteRequest, route } from '../api/route.ts';
 import type { AppParts } from '../app-parts.ts';
-import { type FileAccess, fileAccessOf, mayRead, requireChangeable } from '../files/file-access.ts';
-import { findFile } from '../files/find-file.ts';
-import { daySeconds, keptSecondsMin } from '../files/form-fields.ts';
-import { batchClaim, isAskedFor } from '../idempotency/batch-claim.ts';
-import { idempotencyKeyOf } from '../idempotency/idempotency-key.ts';
-import { repeatRefused } from '../idempotency/repeat-refused.ts';
+import { type FileAccess, fileAccessOf, findFile, mayRead, requireChangeable } from '../files/find-file.ts';
+import { daySeconds, keptSecondsMin } from '../files/read-form.ts';
+import { batchClaim, idempotencyKeyOf, isAskedFor, repeatRefused } from '../middleware/idempotency.ts';
 import { cancelOne } from './keys.ts';
 import { batchListSchema, batchSchema, exampleBatch, presentBatch } from './present-batch.ts';
 

@@ -2,9 +2,9 @@ import { z } from 'zod';
 import { defaultKeyOf } from '../../shared/store/records/key.ts';
 import { time } from '../api/response-fields.ts';
 import { named, type Route, route } from '../api/route.ts';
-import { displayPart, isMaskedKey, isWellFormedKey, maskKey, newKey } from '../callers/api-key.ts';
-import { invalidKey, keyCredential } from '../callers/authorization.ts';
-import { mintKey, type NamedKey, revokeKey, rotateKey } from '../callers/change-keys.ts';
+import { displayPart, isMaskedKey, isWellFormedKey, maskKey, newKey } from '../authentication/api-key.ts';
+import { invalidKey, keyCredential } from '../authentication/authorization.ts';
+import { mintKey, type NamedKey, revokeKey, rotateKey } from '../authentication/change-keys.ts';
 import { presentDeveloperKeys } from './present-key.ts';
 
 export const emptyObject = named('EmptyObject', z.strictObject({}));

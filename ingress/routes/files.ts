@@ -9,9 +9,8 @@ import type { Store } from '../../shared/store/records/store.ts';
 import { exampleList, limitParameter, listOf, presentList } from '../api/lists.ts';
 import { count, keyId, seconds, secondsOf, shownKeyId } from '../api/response-fields.ts';
 import { named, type Route, type RouteRequest, route } from '../api/route.ts';
-import { fileAccessOf, requireChangeable } from '../files/file-access.ts';
-import { findFile, noSuchFile } from '../files/find-file.ts';
-import { keptSecondsMin } from '../files/form-fields.ts';
+import { fileAccessOf, findFile, noSuchFile, requireChangeable } from '../files/find-file.ts';
+import { keptSecondsMin } from '../files/read-form.ts';
 
 const filesMax = 10_000;
 

@@ -8,10 +8,9 @@ import type { Store } from '../../shared/store/records/store.ts';
 import { count } from '../api/response-fields.ts';
 import { named, type Route, route } from '../api/route.ts';
 import type { AuthenticationParts } from '../app-parts.ts';
-import { displayPart } from '../callers/api-key.ts';
-import { mintGuestKey as mintKey } from '../callers/change-keys.ts';
-import { accountSuspended } from '../callers/check-caller.ts';
-import type { GuestKeys } from '../callers/guests/guest-keys.ts';
+import { displayPart } from '../authentication/api-key.ts';
+import { type GuestKeys, mintGuestKey as mintKey } from '../authentication/change-keys.ts';
+import { accountSuspended } from '../authentication/check-caller.ts';
 import { mintedKeySchema } from './developer-keys.ts';
 
 /** The largest body of a request for a guest key, which needs no credential. */

@@ -4,8 +4,8 @@ import { validationError } from '../../shared/errors.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import { type KeyFields, keyFilesSchema } from '../../shared/store/records/key.ts';
 import { named } from '../api/route.ts';
-import { isAddressRange } from '../callers/allowed-addresses.ts';
-import { shownText } from '../listener/shown-text.ts';
+import { isAddressRange } from '../authentication/check-caller.ts';
+import { shownText } from '../listener/json-body.ts';
 
 /** Every ingress keeps the lists of the keys that it sees in memory. */
 const namesMax = 50;

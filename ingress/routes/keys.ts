@@ -7,9 +7,16 @@ import type { Store } from '../../shared/store/records/store.ts';
 import type { KeyUsage } from '../../shared/store/usage/usage-store.ts';
 import { exampleList, presentList } from '../api/lists.ts';
 import { type CheckedCaller, type Route, route } from '../api/route.ts';
-import { newKey } from '../callers/api-key.ts';
-import { changeKey, createKey as create, revokeKey as revoke, rotateKey as rotate } from '../callers/change-keys.ts';
-import { endedWith, findKey, keysOf } from '../callers/key-list.ts';
+import { newKey } from '../authentication/api-key.ts';
+import {
+  changeKey,
+  createKey as create,
+  endedWith,
+  findKey,
+  keysOf,
+  revokeKey as revoke,
+  rotateKey as rotate,
+} from '../authentication/change-keys.ts';
 import type { RequestsToEnd } from '../requests/requests-to-end.ts';
 import { keyChangeBody, keyFieldsOf, newKeyBody, rotationBody } from './key-fields.ts';
 import {

@@ -6,7 +6,7 @@ import { mayUseModel } from '../../shared/store/records/key.ts';
 import { limitParameter, parseQuery } from '../api/lists.ts';
 import { count } from '../api/response-fields.ts';
 import { named, type Route, route } from '../api/route.ts';
-import { isAnthropic } from '../middleware/choose-error-format.ts';
+import { isAnthropic } from '../middleware/request-head.ts';
 import { modelNotFound, modelsOf, noSuchModel } from '../plan-file/plan-models.ts';
 
 /** The models of the plan that the key of the caller may use; by an alias if it may use them by that only. */

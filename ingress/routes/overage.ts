@@ -7,8 +7,8 @@ import type { Account } from '../../shared/store/records/account.ts';
 import type { Store } from '../../shared/store/records/store.ts';
 import { claimCode, noSuchCode, type TopUpCode } from '../../shared/store/records/top-up-codes.ts';
 import { named, type Route, route } from '../api/route.ts';
-import { hashTopUpCode, readTopUpCode, topUpCodeForm } from '../callers/top-up-code-text.ts';
 import { exampleQuota, presentQuota, quotaSchema } from './quota.ts';
+import { hashTopUpCode, readTopUpCode, topUpCodeForm } from './top-up-codes.ts';
 
 export const overageBody = named(
   'Overage',

@@ -13,8 +13,8 @@ import type { KeyUsage } from '../../shared/store/usage/usage-store.ts';
 import { listOf } from '../api/lists.ts';
 import { count, seconds, secondsOf, secondsOrNull } from '../api/response-fields.ts';
 import { named } from '../api/route.ts';
-import { maskKey } from '../callers/api-key.ts';
-import { isOver, keysOf } from '../callers/key-list.ts';
+import { maskKey } from '../authentication/api-key.ts';
+import { isOver, keysOf } from '../authentication/change-keys.ts';
 
 type KeyFigures = {
   /** Redis's time, in milliseconds. */

@@ -1,3 +1,4 @@
+import { createHash, randomBytes } from 'node:crypto';
 import { ulid } from 'ulid';
 import { z } from 'zod';
 import { validationError } from '../../shared/errors.ts';
@@ -11,7 +12,6 @@ import {
 import { exampleList, limitParameter, listOf, presentList } from '../api/lists.ts';
 import { secondsOf, secondsOrNull } from '../api/response-fields.ts';
 import { named, type Route, route } from '../api/route.ts';
-import { hashTopUpCode, makeTopUpCode, topUpCodeForm } from '../callers/top-up-code-text.ts';
 
 const codeId = /^tuc_[0-9A-HJKMNP-TV-Z]{26}$/;
 
@@ -53,6 +53,8 @@ const tokensMax = 1e12;
 const countMax = 1_000;
 /** The last second of the year 9999. */
 const latestTime = 253_402_300_799;
+/** An example for texts. */
+export const topUpCodeForm = 'TOPUP-XXXXX-XXXXX-XXXXX-XXXXX-XXXXX-XXXXX';
 
 export const newCodesBody = named(
   'NewTopUpCodes',
@@ -237,3 +239,38 @@ export const topUpCodeRoutes: readonly Route[] = [
     },
   }),
 ];
+
+/** Crockford's base32: no letter looks like a digit. */
+const alphabet = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
+const prefix = 'TOPUP';
+const groupLength = 5;
+const symbolCount = 30;
+/** Every letter but U. Without the flag `i`, under which some letters outside ASCII match, too. */
+const typedForm = /^[Tt][Oo][Pp][Uu][Pp][0-9A-TV-Za-tv-z]{30}$/;
+
+/** Makes a new code of 150 random bits, in the form of `topUpCodeForm`. */
+export function makeTopUpCode(): string {
+  // 256 is a multiple of 32, so no symbol is more frequent than others.
+  return inGroups(Array.from(randomBytes(symbolCount), (byte) => alphabet.charAt(byte % alphabet.length)).join(''));
+}
+
+/**
+ * Reads a code as a person may type it: in any case, with or without dashes and spaces, and with the letters O, I and L for the digits that
+ * they look like. Returns it as it was made, or undefined for any other text.
+ */
+export function readTopUpCode(text: string): string | undefined {
+  const typed = text.replace(/[\s\p{Pd}]/gu, '');
+  if (!typedForm.test(typed)) return undefined;
+  const symbols = typed.slice(prefix.length).toUpperCase().replaceAll('O', '0').replace(/[IL]/g, '1');
+  return inGroups(symbols);
+}
+
+/** The value that is stored and looked up instead of the code. It needs no pepper, because a code cannot be guessed. */
+export function hashTopUpCode(code: string): string {
+  return createHash('sha256').update(code).digest('hex');
+}
+
+function inGroups(symbols: string): string {
+  const groups = symbols.match(new RegExp(`.{${groupLength}}`, 'g')) ?? [];
+  return [prefix, ...groups].join('-');
+}

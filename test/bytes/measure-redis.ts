@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { Registry } from 'prom-client';
-import { createSharedCallers } from '../../ingress/callers/shared-callers.ts';
-import { createRequestQueues } from '../../ingress/queue/request-queues.ts';
+import { createSharedCallers } from '../../ingress/authentication/callers.ts';
+import { createRequestQueues } from '../../ingress/queue/queue-turns.ts';
 import { createKeptAnswers } from '../../shared/jobs/idempotency.ts';
 import { modelQueue } from '../../shared/jobs/queues.ts';
 import { createAdmit } from '../../shared/limits/admit.ts';

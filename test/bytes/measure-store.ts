@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
 import { BSON, type Document } from 'mongodb';
-import { mintGuestKey, mintKey } from '../../ingress/callers/change-keys.ts';
+import { mintGuestKey, mintKey } from '../../ingress/authentication/change-keys.ts';
 import { changeSettings } from '../../shared/account-changes/change-settings.ts';
 import { entryOf } from '../../shared/jobs/usage-outbox.ts';
 import type { Store } from '../../shared/store/records/store.ts';

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import test from 'ava';
-import { makeKey, maskKey } from '../../ingress/callers/api-key.ts';
+import { makeKey, maskKey } from '../../ingress/authentication/api-key.ts';
 import type { Stack } from '../stack/stack.ts';
 import { exchange } from '../support/raw-http.ts';
 import {

@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import type { ExecutionContext } from 'ava';
-import { makeKey, maskKey } from '../../ingress/callers/api-key.ts';
+import { makeKey, maskKey } from '../../ingress/authentication/api-key.ts';
 import { head } from '../support/refusal.ts';
 
 export const bodyBytesMax = 65_536;

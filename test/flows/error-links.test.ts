@@ -1,7 +1,8 @@
-import test, { type ExecutionContext } from 'ava';
-import { makeKey } from '../../ingress/callers/api-key.ts';
-import { makeTopUpCode } from '../../ingress/callers/top-up-code-text.ts';
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
+import { makeKey } from '../../ingress/authentication/api-key.ts';
 import { readPages } from '../../ingress/documentation/page-list.ts';
+import { makeTopUpCode } from '../../ingress/routes/top-up-codes.ts';
 import { errorCodes } from '../../shared/errors.ts';
 import { countersKey, keptAnswersKey, settingsWritesKey } from '../../shared/redis/keys.ts';
 import type { Stack } from '../stack/stack.ts';

@@ -1,5 +1,5 @@
 import { ulid } from 'ulid';
-import { batchClaim } from '../../ingress/idempotency/batch-claim.ts';
+import { batchClaim } from '../../ingress/middleware/idempotency.ts';
 import type { Store } from '../../shared/store/records/store.ts';
 import type { Stack } from '../stack/stack.ts';
 import { createFileClient, line } from '../support/file-client.ts';

@@ -1,6 +1,6 @@
 import test, { type ExecutionContext } from 'ava';
 import fc from 'fast-check';
-import { deriveKey } from '../../ingress/callers/api-key.ts';
+import { deriveKey } from '../../ingress/authentication/api-key.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { answerName, documentedAnswers, type Route, routes, shapeFaults } from '../support/documented-answers.ts';
 import { createKeyClient, fullKey, type KeyClient } from '../support/key-client.ts';

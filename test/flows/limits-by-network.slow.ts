@@ -1,5 +1,5 @@
 import test, { type ExecutionContext } from 'ava';
-import { makeKey } from '../../ingress/callers/api-key.ts';
+import { makeKey } from '../../ingress/authentication/api-key.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { type Answer, createKeyClient, type KeyClient } from '../support/key-client.ts';
 

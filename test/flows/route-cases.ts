@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { makeKey, maskKey } from '../../ingress/callers/api-key.ts';
+import { makeKey, maskKey } from '../../ingress/authentication/api-key.ts';
 import { settingsWritesKey } from '../../shared/redis/keys.ts';
 import type { Store } from '../../shared/store/records/store.ts';
 import type { Stack } from '../stack/stack.ts';

@@ -1,5 +1,5 @@
 import { ulid } from 'ulid';
-import { hashTopUpCode, makeTopUpCode } from '../../ingress/callers/top-up-code-text.ts';
+import { hashTopUpCode, makeTopUpCode } from '../../ingress/routes/top-up-codes.ts';
 import { codeFailuresKey } from '../../shared/redis/keys.ts';
 import type { Store } from '../../shared/store/records/store.ts';
 import type { Stack } from '../stack/stack.ts';

@@ -1,12 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'ava';
-import { displayPart } from '../../ingress/callers/api-key.ts';
-import { createCallers } from '../../ingress/callers/callers.ts';
-import { mintGuestKey } from '../../ingress/callers/change-keys.ts';
-import { createCheckCaller } from '../../ingress/callers/check-caller.ts';
-import { createGuestKeys } from '../../ingress/callers/guests/guest-keys.ts';
-import { createSharedCallers } from '../../ingress/callers/shared-callers.ts';
+import { displayPart } from '../../ingress/authentication/api-key.ts';
+import { createCallers, createSharedCallers } from '../../ingress/authentication/callers.ts';
+import { createGuestKeys, mintGuestKey } from '../../ingress/authentication/change-keys.ts';
+import { createCheckCaller } from '../../ingress/authentication/check-caller.ts';
 import { changeSettings } from '../../shared/account-changes/change-settings.ts';
 import { createAdmit } from '../../shared/limits/admit.ts';
 import { createAskLimits } from '../../shared/limits/ask-limits.ts';

@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto';
 import fc from 'fast-check';
-import { deriveKey, isMaskedKey, isWellFormedKey, keyPrefix, maskKey } from '../../ingress/callers/api-key.ts';
-import { invalidKey, invalidToken } from '../../ingress/callers/authorization.ts';
-import { authenticateKey } from '../../ingress/middleware/authentication/authenticate-key.ts';
+import { deriveKey, isMaskedKey, isWellFormedKey, keyPrefix, maskKey } from '../../ingress/authentication/api-key.ts';
+import { invalidKey, invalidToken } from '../../ingress/authentication/authorization.ts';
+import { authenticateKey } from '../../ingress/middleware/authenticate.ts';
 import type { ApiError } from '../../shared/errors.ts';
 import { declaredError } from './declared-error.ts';
 import { fakeContext } from './fake-request.ts';

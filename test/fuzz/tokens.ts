@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { createLocalJWKSet } from 'jose';
-import { createSignIn } from '../../ingress/callers/sign-in.ts';
+import { createSignIn } from '../../ingress/authentication/sign-in.ts';
 import { usualTokenRules } from '../support/token-rules.ts';
 import { declaredError } from './declared-error.ts';
 import { publishedKeys, type Signer, signers, signText } from './fuzz-keys.ts';

@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MongoClient } from 'mongodb';
-import { isWellFormedKey } from '../../ingress/callers/api-key.ts';
+import { isWellFormedKey } from '../../ingress/authentication/api-key.ts';
 import type { ServiceProcess } from './service-process.ts';
 
 /**

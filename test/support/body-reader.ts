@@ -3,13 +3,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import Koa from 'koa';
 import { type BodyBudget, createBodyBudget } from '../../ingress/listener/body-budget.ts';
-import { createLargeBodies, type LargeBodies } from '../../ingress/listener/large-bodies.ts';
 import { listen } from '../../ingress/listener/listener.ts';
-import { createRefusedBodies, type RefusedBodies } from '../../ingress/listener/refused-bodies.ts';
+import {
+  createLargeBodies,
+  createRefusedBodies,
+  type LargeBodies,
+  type RefusedBodies,
+} from '../../ingress/listener/paced-bodies.ts';
 import type { IngressMetrics } from '../../ingress/metrics.ts';
 import { answerBrokenRequest, answerErrors } from '../../ingress/middleware/answer-errors.ts';
-import { assignRequestId } from '../../ingress/middleware/assign-request-id.ts';
 import { readJsonBody } from '../../ingress/middleware/read-json-body.ts';
+import { assignRequestId } from '../../ingress/middleware/request-head.ts';
 import { type RequestState, type Stage, stateOf } from '../../ingress/request-state.ts';
 import { type Clock, systemClock } from '../../shared/bytes/answer-budget.ts';
 import { ApiError } from '../../shared/errors.ts';

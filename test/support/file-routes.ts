@@ -1,9 +1,9 @@
 import Router from '@koa/router';
 import Koa from 'koa';
-import { createInsertWithRoom } from '../../ingress/files/insert-with-room.ts';
+import { createInsertWithRoom } from '../../ingress/files/account-room.ts';
 import { createUploadFile } from '../../ingress/files/upload-file.ts';
 import { answerErrors } from '../../ingress/middleware/answer-errors.ts';
-import { refuseWithoutFiles } from '../../ingress/middleware/authentication/refuse-without-files.ts';
+import { refuseWithoutFiles } from '../../ingress/middleware/authenticate.ts';
 import type { RequestState } from '../../ingress/request-state.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Caller } from '../../shared/store/records/account.ts';

@@ -1,4 +1,4 @@
-import type { TokenRules } from '../../ingress/callers/identity-of.ts';
+import type { TokenRules } from '../../ingress/authentication/identity-of.ts';
 
 /** The rules for sign-in tokens without settings. */
 export const usualTokenRules: TokenRules = {

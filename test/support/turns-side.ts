@@ -1,7 +1,6 @@
 import { Registry } from 'prom-client';
 import { createQueueDepths } from '../../ingress/queue/queue-depths.ts';
-import { createQueueTurns } from '../../ingress/queue/queue-turns.ts';
-import { createRequestQueues } from '../../ingress/queue/request-queues.ts';
+import { createQueueTurns, createRequestQueues } from '../../ingress/queue/queue-turns.ts';
 import { modelQueue } from '../../shared/jobs/queues.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Redis } from '../../shared/redis/connections.ts';

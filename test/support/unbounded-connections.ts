@@ -1,4 +1,4 @@
-import type { ConnectionBounds } from '../../ingress/listener/limit-connections.ts';
+import type { ConnectionBounds } from '../../ingress/listener/listener.ts';
 
 /** More connections than any test opens. */
 export const unboundedConnections: ConnectionBounds = {

@@ -1,4 +1,4 @@
-import { bodyMarks, canonicalJson } from '../../ingress/idempotency/body-mark.ts';
+import { bodyMarks, canonicalJson } from '../../ingress/middleware/idempotency.ts';
 import { claimKey } from '../../shared/redis/keys.ts';
 import type { Stack } from '../stack/stack.ts';
 import { changeLease } from './change-lease.ts';

@@ -1,5 +1,5 @@
 import { endpoints } from '../../../shared/endpoints/routes.ts';
-import { withoutSlash } from '../../listener/headers.ts';
+import { withoutSlash } from '../../listener/request-headers.ts';
 import { createStaticContent, type StaticContent } from '../../pages/static-content.ts';
 import type { ExampleModels } from '../example-model.ts';
 import { fillPlaceholders } from '../markdown/fill-placeholders.ts';

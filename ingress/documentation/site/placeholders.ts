@@ -1,4 +1,4 @@
-import { withoutSlash } from '../../listener/headers.ts';
+import { withoutSlash } from '../../listener/request-headers.ts';
 import type { ExampleModels } from '../example-model.ts';
 import type { Placeholders } from '../markdown/fill-placeholders.ts';
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { makeInThread } from '../../../shared/concurrency/in-thread.ts';
-import type { IssuerKeys } from '../../callers/issuer/issuer-keys.ts';
+import type { IssuerKeys } from '../../authentication/issuer-keys.ts';
 import type { ConsoleSettings } from '../../console/session/settings.ts';
 import type { AppContext } from '../../request-state.ts';
 import { contentSecurityPolicy } from '../content-security-policy.ts';

@@ -1,4 +1,4 @@
-import { makeKey } from '../../../ingress/callers/api-key.ts';
+import { makeKey } from '../../../ingress/authentication/api-key.ts';
 import type { Attack } from '../attack.ts';
 import { openAgent } from '../attacker/open-agent.ts';
 import { repeat } from '../attacker/repeat.ts';

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { keyHeaders } from '../../../ingress/callers/authorization.ts';
+import { keyHeaders } from '../../../ingress/authentication/authorization.ts';
 import { documentedRoutes } from '../../support/api-routes.ts';
 import { openAccount } from '../../support/endpoints/open-account.ts';
 import { everyEndpoint } from '../../support/every-endpoint.ts';

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { headerValues } from '../../../ingress/listener/headers.ts';
+import { headerValues } from '../../../ingress/listener/request-headers.ts';
 
 const rawHeaders = ['Host', 'a', 'X-Two', '1', 'x-two', '', 'X-TWO', '3', 'X-Two-More', '4', 'host-', 'b'];
 

@@ -1,7 +1,7 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { makeKey } from '../../../ingress/callers/api-key.ts';
-import { shownText } from '../../../ingress/listener/shown-text.ts';
+import { makeKey } from '../../../ingress/authentication/api-key.ts';
+import { shownText } from '../../../ingress/listener/json-body.ts';
 import { sized } from '../../support/size.ts';
 
 test('a path or name of usual length is shown unchanged', (t) => {

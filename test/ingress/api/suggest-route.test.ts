@@ -1,5 +1,5 @@
 import test from 'ava';
-import { isOpenAiRoute, suggestRoute } from '../../../ingress/middleware/refuse-unrouted.ts';
+import { isOpenAiRoute, suggestRoute } from '../../../ingress/middleware/route-requests.ts';
 
 const routes: [path: RegExp, methods: string[]][] = [
   [/^\/$/, ['HEAD', 'GET']],

@@ -1,6 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { cleanFilename } from '../../../ingress/files/clean-filename.ts';
+import { cleanFilename } from '../../../ingress/files/read-form.ts';
 
 test('a valid name is kept unchanged', (t) => {
   for (const name of [

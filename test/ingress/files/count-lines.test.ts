@@ -1,5 +1,5 @@
 import test from 'ava';
-import { createCountLines } from '../../../ingress/files/count-lines.ts';
+import { createCountLines } from '../../../ingress/files/receive-file.ts';
 import { lineBytesMax } from '../../../shared/batches/batch.ts';
 import { estimateChatPrompt } from '../../../shared/endpoints/chat/chat-request.ts';
 import { estimateTokens } from '../../../shared/endpoints/tokens/estimate-tokens.ts';

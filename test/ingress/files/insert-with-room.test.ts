@@ -1,5 +1,5 @@
 import test from 'ava';
-import { createInsertWithRoom } from '../../../ingress/files/insert-with-room.ts';
+import { createInsertWithRoom } from '../../../ingress/files/account-room.ts';
 import type { Batch } from '../../../shared/batches/batch.ts';
 import type { BatchRoom, DecideRoom } from '../../../shared/batches/batch-room.ts';
 

@@ -1,14 +1,15 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
 import fc from 'fast-check';
 import Koa from 'koa';
 import { readForm } from '../../../ingress/files/read-form.ts';
-import { watchBody } from '../../../ingress/files/watch-body.ts';
+import { watchBody } from '../../../ingress/files/upload-file.ts';
 import { listen } from '../../../ingress/listener/listener.ts';
 import { answerBrokenRequest, answerErrors } from '../../../ingress/middleware/answer-errors.ts';
-import { assignRequestId } from '../../../ingress/middleware/assign-request-id.ts';
+import { assignRequestId } from '../../../ingress/middleware/request-head.ts';
 import type { RequestState } from '../../../ingress/request-state.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { boundary, file, multipart, type Part, purpose } from '../../support/multipart.ts';

@@ -1,5 +1,5 @@
 import type { ExecutionContext } from 'ava';
-import { createInsertWithRoom } from '../../../ingress/files/insert-with-room.ts';
+import { createInsertWithRoom } from '../../../ingress/files/account-room.ts';
 import {
   bytesBesideFile,
   enterRoom,

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { createUploadSlots } from '../../../ingress/files/upload-slots.ts';
+import { createUploadSlots } from '../../../ingress/files/upload-file.ts';
 
 test('an account can have its limit of concurrent uploads, and one more when one has ended', (t) => {
   const slots = createUploadSlots({ uploadsMax: 10, ofAccountMax: 2 });

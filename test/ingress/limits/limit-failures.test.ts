@@ -1,8 +1,7 @@
 import { setImmediate as settled } from 'node:timers/promises';
 import test from 'ava';
-import { invalidKey } from '../../../ingress/callers/authorization.ts';
-import { createLimitFailures } from '../../../ingress/limits/limit-failures.ts';
-import type { MinuteCounts } from '../../../ingress/limits/minute-counts.ts';
+import { invalidKey } from '../../../ingress/authentication/authorization.ts';
+import { createLimitFailures, type MinuteCounts } from '../../../ingress/limits/minute-counts.ts';
 import { ApiError, errorHeaders, temporarilyUnavailable } from '../../../shared/errors.ts';
 
 const network = '203.0.113.7';

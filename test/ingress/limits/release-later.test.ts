@@ -1,5 +1,5 @@
 import test from 'ava';
-import { createReleaseLater } from '../../../ingress/limits/release-later.ts';
+import { createReleaseLater } from '../../../ingress/limits/settle-interrupted.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
 const request = (id: string) => ({ account: 'user:alice', keyId: 'key_01', requestId: id });

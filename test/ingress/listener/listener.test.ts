@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
-import test, { type ExecutionContext } from 'ava';
-import type { ConnectionBounds } from '../../../ingress/listener/limit-connections.ts';
-import { listen } from '../../../ingress/listener/listener.ts';
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
+import { type ConnectionBounds, listen } from '../../../ingress/listener/listener.ts';
 import { unboundedConnections } from '../../support/unbounded-connections.ts';
 
 /** A listener whose requests stay in progress until the test answers them. */

@@ -1,5 +1,5 @@
 import test from 'ava';
-import type { CheckCaller, DecideCharge } from '../../../ingress/callers/check-caller.ts';
+import type { CheckCaller, DecideCharge } from '../../../ingress/authentication/check-caller.ts';
 import type { IngressMetrics } from '../../../ingress/metrics.ts';
 import { admitRequest } from '../../../ingress/middleware/admit-request.ts';
 import type { AppContext } from '../../../ingress/request-state.ts';

@@ -1,9 +1,8 @@
 import test from 'ava';
 import Koa from 'koa';
-import type { CheckCaller } from '../../../ingress/callers/check-caller.ts';
+import type { CheckCaller } from '../../../ingress/authentication/check-caller.ts';
 import { createBodyBudget } from '../../../ingress/listener/body-budget.ts';
-import { createLargeBodies } from '../../../ingress/listener/large-bodies.ts';
-import { createRefusedBodies } from '../../../ingress/listener/refused-bodies.ts';
+import { createLargeBodies, createRefusedBodies } from '../../../ingress/listener/paced-bodies.ts';
 import type { IngressMetrics } from '../../../ingress/metrics.ts';
 import { admitRequest } from '../../../ingress/middleware/admit-request.ts';
 import { readCalls } from '../../../ingress/middleware/read-call.ts';

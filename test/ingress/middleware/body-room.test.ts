@@ -3,8 +3,12 @@ import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { type BodyBudget, createBodyBudget, uncountedBodies } from '../../../ingress/listener/body-budget.ts';
-import { createLargeBodies, largeBytesMin, pacedBytesMin } from '../../../ingress/listener/large-bodies.ts';
-import type { RefusedBodies } from '../../../ingress/listener/refused-bodies.ts';
+import {
+  createLargeBodies,
+  largeBytesMin,
+  pacedBytesMin,
+  type RefusedBodies,
+} from '../../../ingress/listener/paced-bodies.ts';
 import { type RequestState, type Stage, stateOf } from '../../../ingress/request-state.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { echo, head, later, startBodyReader } from '../../support/body-reader.ts';

@@ -2,7 +2,7 @@ import test from 'ava';
 import Koa from 'koa';
 import { listen } from '../../../ingress/listener/listener.ts';
 import { answerBrokenRequest, answerErrors } from '../../../ingress/middleware/answer-errors.ts';
-import { securityHeaders, setSecurityHeaders } from '../../../ingress/middleware/set-security-headers.ts';
+import { securityHeaders, setSecurityHeaders } from '../../../ingress/middleware/security-headers.ts';
 import type { RequestState } from '../../../ingress/request-state.ts';
 import { exchange } from '../../support/raw-http.ts';
 import { recordedLog } from '../../support/recorded-log.ts';

@@ -1,8 +1,8 @@
 import { EventEmitter } from 'node:events';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import test from 'ava';
-import { takeTurns } from '../../../ingress/middleware/take-turns.ts';
 import type { AppContext } from '../../../ingress/request-state.ts';
+import { takeTurns } from '../../../ingress/router.ts';
 import { routes } from '../../../ingress/routes.ts';
 
 /** Requests of accounts. While the loop is busy, the pauses are ended by hand. */

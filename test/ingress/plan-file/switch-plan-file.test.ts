@@ -1,5 +1,5 @@
 import test from 'ava';
-import { createPlanFileSwitch } from '../../../ingress/plan-file/switch-plan-file.ts';
+import { createPlanFileSwitch } from '../../../ingress/plan-file/open-plan-file.ts';
 import type { FleetProcess } from '../../../shared/fleet/note-process.ts';
 import { createPlanFileInForce } from '../../../shared/process/watch-plan-file.ts';
 import { parsedPlan } from '../../support/parsed-plan.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
-import { countJobs } from '../../../ingress/queue/count-jobs.ts';
-import type { Depths } from '../../../ingress/queue/queue-depths.ts';
+import { countJobs } from '../../../ingress/queue/open-queues.ts';
+import type { Depths } from '../../../ingress/queue/queue-bounds.ts';
 
 /** Keeps every count, and resolves when there are `number` counts. */
 function recordCounts() {

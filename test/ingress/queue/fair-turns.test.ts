@@ -1,5 +1,5 @@
 import test from 'ava';
-import { scoreOfPriority, turnOf } from '../../../ingress/queue/job-priority.ts';
+import { scoreOfPriority, turnOf } from '../../../ingress/queue/queue-turns.ts';
 import { queueDepthsKey } from '../../../shared/redis/keys.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { openTurnsSide, type ServedJob, serveInTurns, type TurnDemand } from '../../support/turns-side.ts';

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { isLaterTurn, turnsAheadMax } from '../../../ingress/queue/job-priority.ts';
+import { isLaterTurn, turnsAheadMax } from '../../../ingress/queue/queue-turns.ts';
 
 test('a turn is later than the known one up to the most that turns can be ahead', (t) => {
   const known = 7;

@@ -1,14 +1,14 @@
 import test from 'ava';
+import type { Depths } from '../../../ingress/queue/queue-bounds.ts';
 import {
+  createQueueTurns,
   createRankOf,
   ranksOf,
   scoreOfPriority,
   scoresOf,
   turnMax,
   turnOf,
-} from '../../../ingress/queue/job-priority.ts';
-import type { Depths } from '../../../ingress/queue/queue-depths.ts';
-import { createQueueTurns } from '../../../ingress/queue/queue-turns.ts';
+} from '../../../ingress/queue/queue-turns.ts';
 import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 
 const model = 'small-chat';

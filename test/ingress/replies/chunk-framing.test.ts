@@ -4,7 +4,7 @@ import { type AddressInfo, connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import test from 'ava';
 import { Client } from 'undici';
-import { takeOverFraming } from '../../../ingress/replies/chunk-framing.ts';
+import { takeOverFraming } from '../../../ingress/replies/write-answer.ts';
 
 const pieces = ['data: a\n\n', '', 'data: Grüße, 東京 😀\n\n', 'x'.repeat(70_000), '\r\n0\r\n\r\n'];
 

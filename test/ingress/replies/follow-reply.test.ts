@@ -1,6 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { followReply, notStarted, type Progress } from '../../../ingress/replies/follow-reply.ts';
+import { followReply, notStarted, type Progress } from '../../../ingress/replies/waiting-request.ts';
 
 type Entry = { run: number; sequence: number; kind: 'started' | 'chunk' | 'end' | 'error' };
 

@@ -1,8 +1,9 @@
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
-import test, { type ExecutionContext } from 'ava';
-import { cutWhenStuck } from '../../../ingress/replies/stuck-client.ts';
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
+import { cutWhenStuck } from '../../../ingress/replies/write-answer.ts';
 
 async function connectTo(t: ExecutionContext, answer: RequestListener) {
   const server = createServer(answer).listen(0, '127.0.0.1');

@@ -7,7 +7,7 @@ import type { ExecutionContext } from 'ava';
 import test from 'ava';
 import Koa from 'koa';
 import { createReplyBuffer, type ReplyBuffer } from '../../../ingress/replies/reply-buffer.ts';
-import { writeEventStream } from '../../../ingress/replies/write-event-stream.ts';
+import { writeEventStream } from '../../../ingress/replies/write-answer.ts';
 import type { RequestState } from '../../../ingress/request-state.ts';
 import { doneEnding } from '../../../shared/endpoints/chat-stream/choices-answers.ts';
 import { ApiError } from '../../../shared/errors.ts';

@@ -1,6 +1,6 @@
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
-import { createKey, mintGuestKey, mintKey } from '../../../ingress/callers/change-keys.ts';
+import { createKey, mintGuestKey, mintKey } from '../../../ingress/authentication/change-keys.ts';
 import { decideAction } from '../../../ingress/routes/operator-action.ts';
 import type { ChangeAccount } from '../../../shared/account-changes/change-account.ts';
 import { changeSettings } from '../../../shared/account-changes/change-settings.ts';

@@ -1,6 +1,5 @@
 import test from 'ava';
-import { limitError } from '../../../ingress/limits/limit-error.ts';
-import { formatDuration, limitHeaders } from '../../../ingress/limits/limit-headers.ts';
+import { formatDuration, limitError, limitHeaders } from '../../../ingress/limits/limit-errors.ts';
 import { errorBody, errorHeaders } from '../../../shared/errors.ts';
 import type { LimitCounters } from '../../../shared/limits/admission.ts';
 import type { Allowance } from '../../../shared/limits/admit.ts';

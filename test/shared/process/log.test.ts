@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import test from 'ava';
-import { makeKey, maskKey } from '../../../ingress/callers/api-key.ts';
+import { makeKey, maskKey } from '../../../ingress/authentication/api-key.ts';
 import { maskKeys } from '../../../shared/process/log.ts';
 
 const module = new URL('../../../shared/process/log.ts', import.meta.url).href;

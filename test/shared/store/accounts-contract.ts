@@ -1,5 +1,5 @@
 import type { ExecutionContext } from 'ava';
-import { createKey, mintGuestKey, revokeKey } from '../../../ingress/callers/change-keys.ts';
+import { createKey, mintGuestKey, revokeKey } from '../../../ingress/authentication/change-keys.ts';
 import { changed, changeSettings } from '../../../shared/account-changes/change-settings.ts';
 import { beginRemoval } from '../../../shared/account-changes/remove-account.ts';
 import type { Account } from '../../../shared/store/records/account.ts';

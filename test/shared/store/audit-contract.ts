@@ -1,5 +1,5 @@
 import type { ExecutionContext } from 'ava';
-import { revokeKey, rotateKey } from '../../../ingress/callers/change-keys.ts';
+import { revokeKey, rotateKey } from '../../../ingress/authentication/change-keys.ts';
 import { decideAction } from '../../../ingress/routes/operator-action.ts';
 import { changeSettings, type Settings } from '../../../shared/account-changes/change-settings.ts';
 import type { Decide } from '../../../shared/store/documents.ts';

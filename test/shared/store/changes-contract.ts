@@ -1,5 +1,5 @@
 import type { ExecutionContext } from 'ava';
-import { type NamedKey, revokeKey, rotateKey } from '../../../ingress/callers/change-keys.ts';
+import { type NamedKey, revokeKey, rotateKey } from '../../../ingress/authentication/change-keys.ts';
 import { changeSettings } from '../../../shared/account-changes/change-settings.ts';
 import type { Account } from '../../../shared/store/records/account.ts';
 import { defaultKeyOf } from '../../../shared/store/records/key.ts';

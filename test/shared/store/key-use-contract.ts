@@ -1,5 +1,5 @@
 import type { ExecutionContext } from 'ava';
-import { createKey, revokeKey, rotateKey } from '../../../ingress/callers/change-keys.ts';
+import { createKey, revokeKey, rotateKey } from '../../../ingress/authentication/change-keys.ts';
 import { changeSettings } from '../../../shared/account-changes/change-settings.ts';
 import type { Account } from '../../../shared/store/records/account.ts';
 import { defaultKeyOf, type Key } from '../../../shared/store/records/key.ts';

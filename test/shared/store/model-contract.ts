@@ -9,7 +9,7 @@ import {
   type NamedKey,
   revokeKey,
   rotateKey,
-} from '../../../ingress/callers/change-keys.ts';
+} from '../../../ingress/authentication/change-keys.ts';
 import { changeSettings, type Settings } from '../../../shared/account-changes/change-settings.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { Decide } from '../../../shared/store/documents.ts';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import type { ExecutionContext } from 'ava';
-import { revokeKey, rotateKey } from '../../../ingress/callers/change-keys.ts';
+import { revokeKey, rotateKey } from '../../../ingress/authentication/change-keys.ts';
 import type { Account } from '../../../shared/store/records/account.ts';
 import { defaultKeyOf } from '../../../shared/store/records/key.ts';
 import type { Store } from '../../../shared/store/records/store.ts';

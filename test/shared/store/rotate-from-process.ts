@@ -1,4 +1,4 @@
-import { rotateKey } from '../../../ingress/callers/change-keys.ts';
+import { rotateKey } from '../../../ingress/authentication/change-keys.ts';
 import { defaultKeyOf } from '../../../shared/store/records/key.ts';
 import { openPatientStore } from '../../support/mongodb/open-patient-store.ts';
 import { newKey } from './store-contract.ts';

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { ExecutionContext } from 'ava';
 import { ulid } from 'ulid';
 import { z } from 'zod';
-import { createKey, mintGuestKey, mintKey, rotateKey } from '../../../ingress/callers/change-keys.ts';
+import { createKey, mintGuestKey, mintKey, rotateKey } from '../../../ingress/authentication/change-keys.ts';
 import { ApiError, type ErrorCode } from '../../../shared/errors.ts';
 import type { Account } from '../../../shared/store/records/account.ts';
 import { defaultKeyOf, isLive, type Key, type LiveKey, type NewKey } from '../../../shared/store/records/key.ts';

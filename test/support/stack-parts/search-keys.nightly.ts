@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'ava';
 import { MongoClient } from 'mongodb';
-import { makeKey, maskKey } from '../../../ingress/callers/api-key.ts';
+import { makeKey, maskKey } from '../../../ingress/authentication/api-key.ts';
 import { canary, fullKeysIn, requireNoFullKeys } from '../../stack/search-keys.ts';
 import { startStack } from '../../stack/stack.ts';
 import { openMongoTests } from '../mongodb/mongo-tests.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
-import { mintGuestKey } from '../../../ingress/callers/change-keys.ts';
+import { mintGuestKey } from '../../../ingress/authentication/change-keys.ts';
 import { changeSettings } from '../../../shared/account-changes/change-settings.ts';
 import type { Redis } from '../../../shared/redis/connections.ts';
 import { changesKey, countersKey, versionKey } from '../../../shared/redis/keys.ts';

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { createKey, revokeKey, rotateKey } from '../../../ingress/callers/change-keys.ts';
+import { createKey, revokeKey, rotateKey } from '../../../ingress/authentication/change-keys.ts';
 import { type BatchEvent, nextBatch } from '../../../shared/batches/batch-states.ts';
 import type { AccountStore } from '../../../shared/store/records/account-store.ts';
 import type { Store } from '../../../shared/store/records/store.ts';

@@ -3,7 +3,7 @@ import net, { createServer, type Server, type Socket } from 'node:net';
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
 import { z } from 'zod';
-import { createKey, revokeKey } from '../../../../ingress/callers/change-keys.ts';
+import { createKey, revokeKey } from '../../../../ingress/authentication/change-keys.ts';
 import { ApiError } from '../../../../shared/errors.ts';
 import { openMongoStore } from '../../../../shared/store/mongo/mongo-store.ts';
 import type { Store } from '../../../../shared/store/records/store.ts';
