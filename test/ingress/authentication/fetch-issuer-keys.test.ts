@@ -213,7 +213,7 @@ test('an issuer with a certificate of the operator is reached if NODE_EXTRA_CA_C
   t.teardown(() => server.close());
   await once(server, 'listening');
   issuer = `https://127.0.0.1:${(server.address() as AddressInfo).port}`; // a TCP server's address
-  const file = new URL('../../../ingress/callers/issuer/fetch-issuer-keys.ts', import.meta.url);
+  const file = new URL('../../../ingress/authentication/issuer-keys.ts', import.meta.url);
   const program = `const { fetchIssuerKeys } = await import('${file}');
     await fetchIssuerKeys('${issuer}', AbortSignal.timeout(10_000));`;
   const fetchWith = (env: Record<string, string>) =>
