@@ -70,7 +70,7 @@ export type HttpParts = {
 };
 
 /** What reading bodies needs. `giveUp` is aborted when a shutdown stops waiting, with the `ApiError` for clients. */
-export type BodyParts = {
+type BodyParts = {
   bodyBytesMax: number;
   bodyMs: number;
   giveUp: AbortSignal;
@@ -102,7 +102,7 @@ export type AuthenticationParts = {
 };
 
 /** Requests and batches on their way to workers, and their replies. */
-export type QueueParts = {
+type QueueParts = {
   queues: RequestQueues;
   queueTurns: Pick<QueueTurns, 'next' | 'taken'>;
   queueBounds: QueueBounds;

@@ -18,7 +18,7 @@ import type { HeldPlace } from './queue/queue-bounds.ts';
  * Whether Redis was asked for the current version of a request's caller. `due`: not yet. `begun`: it was, or the attempt has failed, so a
  * request that fails from here on needs no further check.
  */
-export type CallerCheck = 'due' | 'begun';
+type CallerCheck = 'due' | 'begun';
 
 /** The data that the stages of one request leave for later stages. */
 export type RequestState = {

@@ -72,7 +72,7 @@ export const headerComponents = {
   ...quotaHeaders,
 };
 
-export type HeaderName = keyof typeof headerComponents;
+type HeaderName = keyof typeof headerComponents;
 
 const forBrowsersThemselves: readonly string[] = ['www-authenticate', 'location', 'etag', 'content-disposition'];
 

@@ -14,7 +14,7 @@ import type { LimitType } from './refusals.ts';
  */
 export type Access = 'none' | 'key' | 'signIn' | 'either' | 'account' | 'operator';
 
-export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
+type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
 export type Tag =
   | 'Inference'
@@ -28,7 +28,7 @@ export type Tag =
   | 'Documentation';
 
 /** A parameter of a path. A value that does not have the `pattern` is answered with the error of `missing`. */
-export type PathParameter = { description: string; example: string; pattern?: RegExp; missing?: () => ApiError };
+type PathParameter = { description: string; example: string; pattern?: RegExp; missing?: () => ApiError };
 
 /** `form` for `multipart/form-data`, which the route reads itself, else JSON of at most `bytesMax`. */
 type Body<Schema> = { schema: Schema; form?: true; bytesMax?: number; example?: unknown };

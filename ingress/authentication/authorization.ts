@@ -18,7 +18,7 @@ export const keyHeaders = ['x-api-key', 'api-key'] as const;
 type CredentialKind = 'API key' | 'sign-in token' | 'API key or sign-in token';
 
 /** A key is only recognised here, and not checked. */
-export type SentCredential = { token: string; isKey: boolean };
+type SentCredential = { token: string; isKey: boolean };
 
 /**
  * Returns the token of `Authorization: Bearer <token>`, or the API key of another header (contract.md#d11-headers-of-a-key). Without any it

@@ -242,11 +242,11 @@ export function endedWith(account: Account, id: string, at: Date): string[] {
   return [id, ...(findKey(account, id)?.replaced ?? [])].filter((each) => !valid.includes(each));
 }
 
-export function hasEnded(key: Key, at: Date): boolean {
+function hasEnded(key: Key, at: Date): boolean {
   return !isLive(key) || isOver(key.endsAt, at);
 }
 
-export function isValid(key: Key, at: Date): boolean {
+function isValid(key: Key, at: Date): boolean {
   return isLive(key) && !isOver(validUntil(key), at);
 }
 
@@ -256,7 +256,7 @@ export function isOver(end: Date | undefined, at: Date): boolean {
 
 type KeyChange = Omit<Change, 'by'> & Partial<Pick<Change, 'by'>>;
 
-export function withKeys(account: Account, keys: readonly Key[], change: KeyChange): Account {
+function withKeys(account: Account, keys: readonly Key[], change: KeyChange): Account {
   return changed({ ...account, keys: settled(keys, change.at) }, { by: account.id, ...change });
 }
 
@@ -276,11 +276,11 @@ function settled(keys: readonly Key[], at: Date): Key[] {
 }
 
 /** A default key that ends knows the plan that the account had. */
-export function leaving(account: Account, key: Key): Key {
+function leaving(account: Account, key: Key): Key {
   return key.isDefault ? { plan: account.plan, ...key } : key;
 }
 
-export function ended({ hash: _, endsAt: __, ...key }: Key, state: Key['state'], endedAt: Date): Key {
+function ended({ hash: _, endsAt: __, ...key }: Key, state: Key['state'], endedAt: Date): Key {
   return { ...key, state, endedAt };
 }
 

@@ -36,7 +36,7 @@ export type DecideCharge = (caller: Caller) => { charge: Charge } | { refusal: A
  * `refused`: for a reason other than a limit; `limited`: by a limit, with the time to wait; `repeated`: the request `first` has claimed its
  * idempotency key.
  */
-export type CheckAnswer = { caller: Caller; counters: LimitCounters } & (
+type CheckAnswer = { caller: Caller; counters: LimitCounters } & (
   | { outcome: 'admitted'; admission: Admission; inFlight: number; bytesReserved: number; charge: Charge }
   | { outcome: 'refused'; error: ApiError }
   | { outcome: 'limited'; limit: Limit; waitMs: number }

@@ -115,13 +115,13 @@ function isAccepted(client: unknown, clients: readonly string[] | undefined): bo
 }
 
 /** A value that a claim of a token must have. */
-export type ClaimRule = { claim: string; value: string };
+type ClaimRule = { claim: string; value: string };
 
 /**
  * Returns a claim by its name, in which a dot is a path: `realm_access.roles`. A claim whose own name has dots
  * (`https://example.com/roles`) comes first, at each level. Inherited properties are not claims.
  */
-export function claimNamed(claims: object, name: string): unknown {
+function claimNamed(claims: object, name: string): unknown {
   const own = Object.getOwnPropertyDescriptor(claims, name);
   if (own !== undefined) return own.value;
   for (let dot = name.lastIndexOf('.'); dot > 0; dot = name.lastIndexOf('.', dot - 1)) {
@@ -133,7 +133,7 @@ export function claimNamed(claims: object, name: string): unknown {
 }
 
 /** Whether a token obeys one of these rules. `scope` stands for both names of that claim. */
-export function obeysAny(claims: object, rules: readonly ClaimRule[]): boolean {
+function obeysAny(claims: object, rules: readonly ClaimRule[]): boolean {
   return rules.some(({ claim, value }) => {
     const names = claim === 'scope' ? ['scope', 'scp'] : [claim];
     return names.some((name) => has(claimNamed(claims, name), value));
@@ -155,7 +155,7 @@ const nameLengthMax = 100;
 const unshown = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\s]+/gu;
 
 /** Returns a name to show in one line, of at most 100 characters. Undefined if the claim is not such a text. */
-export function displayNameIn(claim: unknown): string | undefined {
+function displayNameIn(claim: unknown): string | undefined {
   if (typeof claim !== 'string') return undefined;
   const shown = claim
     .slice(0, 4 * nameLengthMax)

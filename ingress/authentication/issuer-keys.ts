@@ -111,7 +111,7 @@ function logChanges(log: Log, issuer: string) {
 export type KeySet = ReturnType<typeof createLocalJWKSet>;
 
 /** What an issuer has published: its keys, and the origins of the endpoints that clients call by `fetch`. */
-export type PublishedKeys = { keys: KeySet; endpointOrigins: readonly string[] };
+type PublishedKeys = { keys: KeySet; endpointOrigins: readonly string[] };
 
 const documentBytesMax = 512 * 1024;
 /** A token without a key id is tried with every matching key, so their number is bounded. The largest issuers have ten. */

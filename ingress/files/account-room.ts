@@ -13,10 +13,10 @@ import { ApiError, rateLimitExceeded, temporarilyUnavailable } from '../../share
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import { type BatchStore, readAccountBytes, tidyRoom } from '../../shared/store/records/batch-store.ts';
 
-export type AccountLimits = Pick<PlanFile['batch'], 'accountBytesMax' | 'accountFilesMax'>;
+type AccountLimits = Pick<PlanFile['batch'], 'accountBytesMax' | 'accountFilesMax'>;
 
 /** Removes entries of an account that may leave. `now`: Redis's time. Returns whether there were any. */
-export type Tidy = (account: string, now: number) => Promise<boolean>;
+type Tidy = (account: string, now: number) => Promise<boolean>;
 
 type Account = {
   store: Pick<BatchStore, 'countFiles' | 'findRoom'>;
@@ -76,12 +76,12 @@ async function refusalOf({ store, account, limits }: Account, oneMore?: { bytes:
   return bytes + more > limits.accountBytesMax ? tooManyBytes(limits) : undefined;
 }
 
-export function tooManyFiles({ accountFilesMax }: AccountLimits): ApiError {
+function tooManyFiles({ accountFilesMax }: AccountLimits): ApiError {
   const message = `This account may have ${accountFilesMax} files, with ${filesOfBatchMax} for each unfinished batch`;
   return new ApiError('CONFLICT', `${message}. Delete some of them.`);
 }
 
-export function tooManyBytes({ accountBytesMax }: AccountLimits): ApiError {
+function tooManyBytes({ accountBytesMax }: AccountLimits): ApiError {
   const message = `The files of this account, with the results of its batches, may have ${accountBytesMax} bytes`;
   return new ApiError('PAYLOAD_TOO_LARGE', `${message}. Delete some of them.`);
 }

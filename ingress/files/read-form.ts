@@ -99,7 +99,7 @@ function fileTooLarge(bytesMax: number): ApiError {
 }
 
 /** `keptSeconds`: how long the file is kept, if its owner says so. */
-export type UploadFields = { keptSeconds: number | undefined };
+type UploadFields = { keptSeconds: number | undefined };
 
 /** As in OpenAI's API. The most that is allowed depends on the plan file. */
 export const keptSecondsMin = 3_600;
@@ -110,7 +110,7 @@ const [anchorField, secondsField] = ['expires_after[anchor]', 'expires_after[sec
 const textFields: readonly string[] = ['purpose', anchorField, secondsField];
 
 /** The parts of an upload: `purpose`, which is `batch`, one `file`, and the two of `expires_after`, in any order. */
-export function createFormFields({ keptSecondsMax }: { keptSecondsMax: number }) {
+function createFormFields({ keptSecondsMax }: { keptSecondsMax: number }) {
   const issues: ValidationIssue[] = [];
   const seen = new Set<string>();
   let keptSeconds: number | undefined;
@@ -171,9 +171,6 @@ export function createFormFields({ keptSecondsMax }: { keptSecondsMax: number })
     },
   };
 }
-
-/** Validates the parts of an upload form. */
-export type FormFields = ReturnType<typeof createFormFields>;
 
 const charactersMax = 255;
 

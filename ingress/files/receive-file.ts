@@ -110,9 +110,6 @@ export function receiveFile(
   };
 }
 
-/** One file that is being stored; not visible to others before it is `ready`. */
-export type Reception = ReturnType<typeof receiveFile>;
-
 async function* countedPieces(
   bytes: AsyncIterable<Uint8Array>,
   { push }: CountLines,
@@ -134,7 +131,7 @@ async function* countedPieces(
 }
 
 /** `tokens` is an estimate for all prompts. */
-export type LineCount = { lines: number; tokens: number };
+type LineCount = { lines: number; tokens: number };
 
 /** How many lines a file may have for each request. Lines of white space take time in each worker that reads them. */
 const allLinesPerLine = 10;
@@ -168,7 +165,7 @@ export function createCountLines({ linesMax }: { linesMax: number }) {
   };
 }
 
-export type CountLines = ReturnType<typeof createCountLines>;
+type CountLines = ReturnType<typeof createCountLines>;
 
 function refuse(message: string) {
   return validationError([{ path: 'file', message }]);

@@ -111,7 +111,7 @@ function boundaryOf(request: IncomingMessage): string {
 }
 
 /** A slot for one upload, to be released once. */
-export interface UploadSlot {
+interface UploadSlot {
   /** Aborted with the `ApiError` to answer when the slot is given to another upload. */
   signal: AbortSignal;
   /** Counts received bytes. */
@@ -191,13 +191,11 @@ export function createUploadSlots({
   };
 }
 
-export type UploadSlots = ReturnType<typeof createUploadSlots>;
-
 function tooSlow(): ApiError {
   return new ApiError('REQUEST_TIMEOUT', 'All upload slots are in use, and this upload was the slowest. Retry.');
 }
 
-export type BodyBounds = {
+type BodyBounds = {
   bytesMax: number;
   /** For the complete body. */
   totalMs: number;

@@ -9,7 +9,7 @@ import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';
 const script = loadLua(new URL('./minute-counts.lua', import.meta.url), { keys: 'key', args: 'minuteMs' });
 
 /** `leftMs` is the time until the count restarts at 0. */
-export type MinuteCount = { count: number; leftMs: number };
+type MinuteCount = { count: number; leftMs: number };
 
 const minuteMs = 60_000;
 /** The count of an evicted subject is read again from Redis with its next event. */

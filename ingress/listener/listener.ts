@@ -156,7 +156,7 @@ export type ConnectionBounds = {
 /**
  * Closes connections beyond the bounds before a byte is read (contract.md#l3-connections). There is no request yet that could be answered.
  */
-export function limitConnections(server: Server, { connectionsMax, perAddressMax, onRefused }: ConnectionBounds): void {
+function limitConnections(server: Server, { connectionsMax, perAddressMax, onRefused }: ConnectionBounds): void {
   const ofAddress = new Map<string, number>();
   server.maxConnections = connectionsMax;
   server.on('drop', onRefused);
@@ -194,7 +194,7 @@ type Connection = { running: number; waiting: [IncomingMessage, ServerResponse][
  * their connection is read. Node parses everything that arrives in one piece, so a connection whose piece holds more requests than may wait
  * is closed. A client that disconnects while requests wait is noticed only when its connection is read or written again.
  */
-export function limitPipelining(onRequest: RequestListener): RequestListener {
+function limitPipelining(onRequest: RequestListener): RequestListener {
   const connections = new WeakMap<Socket, Connection>();
   let waitingTotal = 0;
 

@@ -89,7 +89,7 @@ export function readLimitCounters({ checkCaller }: { checkCaller: CheckCaller })
   };
 }
 
-export async function lookAtCounters(ctx: AppContext, checkCaller: CheckCaller): Promise<Caller> {
+async function lookAtCounters(ctx: AppContext, checkCaller: CheckCaller): Promise<Caller> {
   const { caller, counters } = await checkCaller.readCounters(beginCallerCheck(ctx));
   ctx.state.caller = caller;
   ctx.state.counters = counters;

@@ -62,7 +62,7 @@ export function idempotencyKeyOf({ headers }: Pick<IncomingMessage, 'headers'>):
   return key;
 }
 
-export function invalidIdempotencyKey(message: string): Error {
+function invalidIdempotencyKey(message: string): Error {
   return validationError([{ path: headerName, message }]);
 }
 

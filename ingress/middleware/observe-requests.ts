@@ -140,9 +140,9 @@ function errorOf({ res, state: { errorCode } }: AppContext): string | undefined 
  * `refused`: it got an error of its own making (4xx), and `failed`: another error, as a status or at the end of a stream. `disconnected`:
  * the client left first.
  */
-export type RequestOutcome = 'completed' | 'repeated' | 'refused' | 'failed' | 'disconnected';
+type RequestOutcome = 'completed' | 'repeated' | 'refused' | 'failed' | 'disconnected';
 
-export function outcomeOf(
+function outcomeOf(
   { errorCode, repeated }: Pick<RequestState, 'errorCode' | 'repeated'>,
   isComplete: boolean,
 ): RequestOutcome {
@@ -154,12 +154,12 @@ export function outcomeOf(
 const methods = new Set(['GET', 'HEAD', 'POST', 'PATCH', 'DELETE', 'OPTIONS']);
 
 /** The method comes from the client and could be any text, and each new label value creates a permanent time series. */
-export function labelMethod(method: string): string {
+function labelMethod(method: string): string {
   return methods.has(method) ? method : 'other';
 }
 
 /** The path of the route that the router has found, with the names of its parameters; undefined if there is none. */
-export function matchedRoute(ctx: AppContext): string | undefined {
+function matchedRoute(ctx: AppContext): string | undefined {
   const { _matchedRoute: route } = ctx as { _matchedRoute?: unknown }; // set by the router
   return typeof route === 'string' ? route : undefined;
 }

@@ -110,9 +110,6 @@ export function createPlanFileSwitch({ planFile, log }: { planFile: PlanFileInFo
   };
 }
 
-/** Decides when an ingress works with a plan file that it has read. */
-export type PlanFileSwitch = ReturnType<typeof createPlanFileSwitch>;
-
 /** The pools that have no worker with this plan file. A pool that is in force although it has no worker at all keeps nothing back. */
 function poolsWithout(
   { planFile, generation }: ParsedPlanFile,

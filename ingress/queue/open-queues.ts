@@ -9,7 +9,7 @@ import { createShownQueues, type QueueDashboard } from './queue-dashboard.ts';
 import { createQueueDepths, type QueueDepths } from './queue-depths.ts';
 import { createQueueTurns, createRequestQueues, type QueueTurns, type RequestQueues } from './queue-turns.ts';
 
-export type Queues = AsyncDisposable & {
+type Queues = AsyncDisposable & {
   queues: RequestQueues;
   queueDepths: QueueDepths;
   queueBounds: QueueBounds;

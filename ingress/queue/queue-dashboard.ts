@@ -89,7 +89,7 @@ function refusal(status: number): ApiError {
 }
 
 /** A queue, and the pool whose workers read it. */
-export type ShownQueue = { queue: Queue; pool: string };
+type ShownQueue = { queue: Queue; pool: string };
 
 /** Only these fields are shown, because the payload of a job contains the client's prompt. */
 const shownFields = [
@@ -111,7 +111,7 @@ const neverDone = new Set([
 /**
  * Creates a bull-board for these queues, mounted at `path`. It throws its failures. A refusal is a status with a body in its own format.
  */
-export function createQueueBoard(options: {
+function createQueueBoard(options: {
   queues: readonly ShownQueue[];
   listWorkers: ListWorkers;
   writable: boolean;
@@ -184,14 +184,12 @@ export function createShownQueues({ connection, log }: { connection: Redis; log:
   };
 }
 
-export type ShownQueues = ReturnType<typeof createShownQueues>;
-
 /**
  * Refuses a change that a page of another origin requests, with `FORBIDDEN`. The operations listener has no authentication, and a browser
  * on the operator's machine sends the requests of any open page. Such a page cannot read the responses of the listener, and must not
  * change anything.
  */
-export function refuseForeignChanges(ctx: Koa.Context): void {
+function refuseForeignChanges(ctx: Koa.Context): void {
   if (ctx.method !== 'GET' && ctx.method !== 'HEAD' && isFromElsewhere(ctx)) {
     throw new ApiError('FORBIDDEN', 'A page of another origin may not change anything here.');
   }

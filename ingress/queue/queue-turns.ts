@@ -75,7 +75,7 @@ const turnsOfRank = 2 ** 17;
 const ranksMax = 16;
 export const turnMax = turnsOfRank - 1;
 /** When the head of the queue is at or past this turn, turns are lowered by it. */
-export const halfOfTurns = turnsOfRank / 2;
+const halfOfTurns = turnsOfRank / 2;
 /**
  * No turn is given further ahead of the latest taken one. A turn that is further ahead comes from an ingress that did not know yet that
  * turns had been lowered.
@@ -84,7 +84,7 @@ export const turnsAheadMax = turnsOfRank / 4;
 /** BullMQ's score of a job is its priority times this, plus a number that keeps jobs of the same priority in order. */
 export const scoreOfPriority = 2 ** 32;
 
-export function priorityOf(rank: number, turn: number): number {
+function priorityOf(rank: number, turn: number): number {
   return rank * turnsOfRank + turn;
 }
 
@@ -113,7 +113,7 @@ export function turnOf(priority: number): number {
   return priority % turnsOfRank;
 }
 
-export function rankOfPriority(priority: number): number {
+function rankOfPriority(priority: number): number {
   return Math.floor(priority / turnsOfRank);
 }
 
@@ -135,7 +135,7 @@ const script = loadLua(new URL('./queue-turns.lua', import.meta.url), {
 });
 
 /** The turn of the job that is first of its rank in the queue of a model. */
-export type Head = { rank: number; turn: number };
+type Head = { rank: number; turn: number };
 
 /** Reads the heads of the ranks in which jobs wait. Lowers the turns of a rank first if they are too high. */
 export function createReadHeads(redis: Redis): (model: string, plans: PlanFile['plans']) => Promise<Head[]> {

@@ -306,7 +306,7 @@ export const notStarted: Progress = { run: 0, nextSequence: 0, delivered: false 
  * What to do with a reply. `accept` it; `ignore` it (an older run, or a duplicate); `gap`: an earlier reply was lost; `interrupted`:
  * another worker has restarted the request although text of an earlier run was delivered, and texts of two runs must not be mixed.
  */
-export type Step = { outcome: 'accept'; progress: Progress } | { outcome: 'ignore' | 'gap' | 'interrupted' };
+type Step = { outcome: 'accept'; progress: Progress } | { outcome: 'ignore' | 'gap' | 'interrupted' };
 
 /**
  * Decides on a reply. Follows the highest run seen so far, in the order of its sequence numbers, each of them once

@@ -144,7 +144,7 @@ export async function writePieces(
 }
 
 /** Frames one chunk; `last` is written at the end of the body. */
-export type Framing = { frame: (text: string) => string; last: string };
+type Framing = { frame: (text: string) => string; last: string };
 
 const none: Framing = { frame: (text) => text, last: '' };
 const chunked: Framing = {
@@ -181,7 +181,7 @@ export function cutWhenStuck(response: ServerResponse, ms: number): void {
  * Waits while the client reads more slowly than we write, and disconnects it if it is stuck. Further events are buffered, within their
  * bound.
  */
-export async function writeWithin(response: ServerResponse, part: string | Buffer): Promise<void> {
+async function writeWithin(response: ServerResponse, part: string | Buffer): Promise<void> {
   if (response.destroyed || response.write(part)) return;
   const gone = new AbortController();
   const onClose = () => gone.abort();

@@ -17,7 +17,7 @@ const idLengthMax = 200;
 const madeOfRequestId = /^[a-z]+[-_](req_[0-9A-HJKMNP-TV-Z]{26}(?:-\d{1,6})?)$/;
 
 /** Finds a request of the account by its id, or by the id of its answer. */
-export type FindRequest = (account: string, id: string) => Promise<FoundRequest | undefined>;
+type FindRequest = (account: string, id: string) => Promise<FoundRequest | undefined>;
 
 /** Where requests are, in the order in which they move. */
 export type RequestPlaces = {
@@ -80,7 +80,7 @@ function mayHaveAnswer(found: FoundRequest, answerId: string): boolean {
 }
 
 /** Finds a request of any account by its id, for operators. Fails with `SERVICE_UNAVAILABLE` while Redis or the store is away. */
-export type FindAnyRequest = (id: string) => Promise<AnyRequest | undefined>;
+type FindAnyRequest = (id: string) => Promise<AnyRequest | undefined>;
 
 type AnyRequest = { account: string; request: FoundRequest };
 
@@ -143,7 +143,7 @@ export function createFindAnyRequest({
   };
 }
 
-export type EndedRequest = UsageRecord & { state: 'ended' };
+type EndedRequest = UsageRecord & { state: 'ended' };
 
 export type FoundRequest = RunningRequest | EndedRequest;
 
@@ -155,12 +155,12 @@ export function isOfLine(requestId: string): boolean {
   return /-\d+$/.test(requestId);
 }
 
-export function ended(record: UsageRecord): EndedRequest {
+function ended(record: UsageRecord): EndedRequest {
   return { ...record, state: 'ended' };
 }
 
 /** Sorts requests by admission, latest first. */
-export function byAdmission(one: RecordPlace, other: RecordPlace): number {
+function byAdmission(one: RecordPlace, other: RecordPlace): number {
   const later = other.admittedAt.getTime() - one.admittedAt.getTime();
   if (later !== 0) return later;
   if (one.requestId === other.requestId) return 0;
@@ -195,7 +195,7 @@ type Page = { limit: number; before?: RecordPlace | undefined; filter: RequestFi
 export type RequestPage = { requests: FoundRequest[]; last: FoundRequest | undefined; hasMore: boolean };
 
 /** Lists the requests of an account by admission, latest first. */
-export type ListRequests = (account: string, page: Page) => Promise<RequestPage>;
+type ListRequests = (account: string, page: Page) => Promise<RequestPage>;
 
 /**
  * Reads all places in the order in which requests move, so that one that moves meanwhile is seen at least once, and is listed once. Fails

@@ -73,7 +73,7 @@ const entriesAtOnce = 500;
 const settledMark = /^settled \d+ .* (\d+-\d+)$/;
 
 /** `isComplete`: no entry was left out. */
-export type WaitingUsage = { records: UsageRecord[]; isComplete: boolean };
+type WaitingUsage = { records: UsageRecord[]; isComplete: boolean };
 
 /** Reads usage records that may not be in the store yet, from the outbox of each partition (contract.md#n10-outbox). */
 export function createReadWaitingUsage(redis: Redis) {

@@ -20,7 +20,7 @@ import {
 import { keyParameter } from './keys.ts';
 import { byOperator, reasonOnly } from './operator-action.ts';
 
-export const removedAccountSchema = named(
+const removedAccountSchema = named(
   'RemovedAccount',
   z.strictObject({
     object: z.literal('account'),
@@ -33,23 +33,6 @@ export const removedAccountSchema = named(
 );
 
 export type RemovedAccount = z.infer<typeof removedAccountSchema>;
-
-type RemovalParts = KnownAccountParts & { store: Pick<Store, 'accounts' | 'batches' | 'webhooks'> };
-
-/** Whether it has files, batches or webhooks, also on their way. `NOT_FOUND` if there is nothing to remove, and there never was. */
-async function hasItems(account: string, parts: RemovalParts): Promise<boolean> {
-  const { batches, webhooks } = parts.store;
-  const found = await webhooks.findWebhooks(account);
-  const { files, room } = await readAccountBytes(batches, account);
-  if (found?.endpoints.length || files > 0 || Object.keys(room.entries).length > 0) return true;
-  if ((await batches.listBatches(account, { limit: 1 })).length > 0) return true;
-  if (found === undefined) await requireKnown(account, parts);
-  return false;
-}
-
-function deviceKey(): ApiError {
-  return new ApiError('CONFLICT', 'A device would get its key again. Suspend the device.');
-}
 
 export const accountRemovalRoutes: readonly Route[] = [
   /**
@@ -118,3 +101,20 @@ export const accountRemovalRoutes: readonly Route[] = [
     },
   }),
 ];
+
+type RemovalParts = KnownAccountParts & { store: Pick<Store, 'accounts' | 'batches' | 'webhooks'> };
+
+/** Whether it has files, batches or webhooks, also on their way. `NOT_FOUND` if there is nothing to remove, and there never was. */
+async function hasItems(account: string, parts: RemovalParts): Promise<boolean> {
+  const { batches, webhooks } = parts.store;
+  const found = await webhooks.findWebhooks(account);
+  const { files, room } = await readAccountBytes(batches, account);
+  if (found?.endpoints.length || files > 0 || Object.keys(room.entries).length > 0) return true;
+  if ((await batches.listBatches(account, { limit: 1 })).length > 0) return true;
+  if (found === undefined) await requireKnown(account, parts);
+  return false;
+}
+
+function deviceKey(): ApiError {
+  return new ApiError('CONFLICT', 'A device would get its key again. Suspend the device.');
+}

@@ -14,7 +14,7 @@ const newTopUp = z.strictObject({
 
 const reasonAlone = 'expected with plan, overageEnabled, topUp or suspended; a reason alone is not a change';
 
-export const settingsBody = named(
+const settingsBody = named(
   'AccountSettings',
   z
     .strictObject({
@@ -43,15 +43,6 @@ export const settingsBody = named(
 
 /** An account that a sign-in token could name (OpenID Connect Core 1.0, section 2). */
 const userId = /^user:.{1,255}$/su;
-
-/** All devices have the guest plan, and no other account has it. */
-function requirePlanFor(account: string, plan: string, { plans }: PlanFile): void {
-  const refuse = (message: string) => validationError([{ path: 'plan', message }]);
-  if (plans[plan] === undefined) throw refuse('there is no such plan');
-  const isDevice = account.startsWith('device:');
-  if (isDevice && plan !== guestPlan) throw refuse(`a device is always on the plan ${guestPlan}`);
-  if (!isDevice && plan === guestPlan) throw refuse(`the plan ${guestPlan} is for devices`);
-}
 
 export const accountSettingsRoutes: readonly Route[] = [
   /**
@@ -88,3 +79,12 @@ export const accountSettingsRoutes: readonly Route[] = [
     },
   }),
 ];
+
+/** All devices have the guest plan, and no other account has it. */
+function requirePlanFor(account: string, plan: string, { plans }: PlanFile): void {
+  const refuse = (message: string) => validationError([{ path: 'plan', message }]);
+  if (plans[plan] === undefined) throw refuse('there is no such plan');
+  const isDevice = account.startsWith('device:');
+  if (isDevice && plan !== guestPlan) throw refuse(`a device is always on the plan ${guestPlan}`);
+  if (!isDevice && plan === guestPlan) throw refuse(`the plan ${guestPlan} is for devices`);
+}

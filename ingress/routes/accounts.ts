@@ -12,7 +12,7 @@ import type { RequestLookUp } from '../requests/find-requests.ts';
 import { operatorBatchSchema, presentOperatorBatch } from './present-batch.ts';
 import { presentShownKey, shownKey } from './present-key.ts';
 
-export const accountsQuery = z.strictObject({
+const accountsQuery = z.strictObject({
   prefix: z
     .string()
     .max(300)
@@ -26,81 +26,24 @@ export const accountsQuery = z.strictObject({
     .meta({ description: 'The account before the first one to return: the last of the previous page.' }),
 });
 
-function summarise({ id, plan, overageEnabled, suspended, createdAt }: ListedAccount): AccountSummary {
-  return { account: id, plan, overageEnabled, suspended, createdAt: createdAt.toISOString() };
-}
-
 const shownRecordsMax = 200;
+
 const shownBatchesMax = 20;
-
-/**
- * Converts an account to the format of the API. `topUp` is the tokens that were added to the allowance of the month of `now`. The changes
- * of the account are followed by those of `records` that it no longer has. `NOT_FOUND` if there is no account.
- */
-export function presentAccount(
-  account: StoredAccount | undefined,
-  now: Date,
-  records: readonly AuditRecord[] = [],
-): ChangedAccount {
-  if (account === undefined) throw noSuchAccount();
-  const { id, plan, overageEnabled, suspended, createdAt } = account;
-  const topUp = account.topUp?.month === monthOf(now) ? account.topUp.tokens : 0;
-  const changes = [...account.changes.map(withoutOrigin), ...earlierChanges(account, records)];
-  return {
-    account: id,
-    plan,
-    overageEnabled,
-    topUp,
-    suspended,
-    createdAt: createdAt.toISOString(),
-    keys: keysOf(account).map((key) => presentShownKey(key, now)),
-    changes: changes.map(({ at, ...change }) => ({ at: at.toISOString(), ...change })),
-  };
-}
-
-function earlierChanges(account: StoredAccount, records: readonly AuditRecord[]): Change[] {
-  const shown = new Set(recordsOf(account).map(({ id }) => id));
-  return records.filter(({ id }) => !shown.has(id)).map(({ at, actor, change }) => ({ at, by: actor, ...change }));
-}
-
-function withoutOrigin({ origin: _, ...change }: Change): Change {
-  return change;
-}
-
-/** An account that is gone (`isGone`) is like one that was never used. */
-export async function findPresent(store: Pick<Store, 'accounts'>, id: string): Promise<StoredAccount | undefined> {
-  const account = await store.accounts.findAccount(id);
-  return account === undefined || isGone(account) ? undefined : account;
-}
 
 export const accountParameter = {
   description: '`user:<sub>`, or `device:<SHA-256 of its id>`.',
   example: 'user:alice',
 };
 
-export function noSuchAccount(): ApiError {
-  return new ApiError('NOT_FOUND', 'There is no such account.');
-}
-
 export type KnownAccountParts = {
   store: Pick<Store, 'accounts' | 'batches'>;
   queue: { requestLookUp: Pick<RequestLookUp, 'list'> };
 };
 
-/**
- * `NOT_FOUND` for an account that has neither a document, nor a request, nor a batch. One that has used only sign-in tokens has no
- * document.
- */
-export async function requireKnown(
-  account: string,
-  { store, queue: { requestLookUp } }: KnownAccountParts,
-): Promise<void> {
-  if ((await store.accounts.findAccount(account)) !== undefined) return;
-  if ((await requestLookUp.list(account, { limit: 1, filter: {} })).last !== undefined) return;
-  if ((await store.batches.listBatches(account, { limit: 1, order: 'desc' })).length === 0) throw noSuchAccount();
-}
 const topUp = z.strictObject({ id: z.string(), tokens: z.int().positive() });
+
 const step = z.strictObject({ from: z.string(), to: z.string() });
+
 export const auditedChange = z.strictObject({
   plan: step.optional(),
   suspended: z.boolean().optional(),
@@ -119,6 +62,7 @@ export const auditedChange = z.strictObject({
   backendResumed: z.string().optional().meta({ description: 'A backend whose pause this operator has ended.' }),
   accountRemoved: z.literal(true).optional().meta({ description: 'An operator has removed the account.' }),
 });
+
 const accountChange = z.strictObject({
   at: time,
   by: z.string(),
@@ -127,6 +71,7 @@ const accountChange = z.strictObject({
   keyChanged: z.string().optional(),
   ...auditedChange.shape,
 });
+
 /** After a change: without batches, which it does not affect. */
 export const changedAccountSchema = named(
   'ChangedAccount',
@@ -143,12 +88,16 @@ export const changedAccountSchema = named(
     changes: z.array(accountChange),
   }),
 );
+
 export const accountSchema = named(
   'Account',
   changedAccountSchema.extend({ name: displayName, batches: z.array(operatorBatchSchema) }),
 );
+
 export type Account = z.infer<typeof accountSchema>;
+
 export type ChangedAccount = z.infer<typeof changedAccountSchema>;
+
 const accountSummary = z.strictObject({
   account: z.string(),
   name: displayName,
@@ -157,6 +106,7 @@ const accountSummary = z.strictObject({
   suspended: z.boolean(),
   createdAt: time,
 });
+
 export const accountListSchema = named(
   'AccountList',
   z.strictObject({
@@ -165,7 +115,9 @@ export const accountListSchema = named(
     has_more: z.boolean(),
   }),
 );
+
 export type AccountSummary = z.infer<typeof accountSummary>;
+
 const exampleSummary = {
   account: 'user:alice',
   plan: 'pro',
@@ -173,6 +125,7 @@ const exampleSummary = {
   suspended: false,
   createdAt: '2026-03-01T09:00:00.000Z',
 };
+
 export const exampleAccount = {
   ...exampleSummary,
   topUp: 0,
@@ -232,3 +185,64 @@ export const accountRoutes: readonly Route[] = [
     },
   }),
 ];
+
+function summarise({ id, plan, overageEnabled, suspended, createdAt }: ListedAccount): AccountSummary {
+  return { account: id, plan, overageEnabled, suspended, createdAt: createdAt.toISOString() };
+}
+
+/**
+ * Converts an account to the format of the API. `topUp` is the tokens that were added to the allowance of the month of `now`. The changes
+ * of the account are followed by those of `records` that it no longer has. `NOT_FOUND` if there is no account.
+ */
+export function presentAccount(
+  account: StoredAccount | undefined,
+  now: Date,
+  records: readonly AuditRecord[] = [],
+): ChangedAccount {
+  if (account === undefined) throw noSuchAccount();
+  const { id, plan, overageEnabled, suspended, createdAt } = account;
+  const topUp = account.topUp?.month === monthOf(now) ? account.topUp.tokens : 0;
+  const changes = [...account.changes.map(withoutOrigin), ...earlierChanges(account, records)];
+  return {
+    account: id,
+    plan,
+    overageEnabled,
+    topUp,
+    suspended,
+    createdAt: createdAt.toISOString(),
+    keys: keysOf(account).map((key) => presentShownKey(key, now)),
+    changes: changes.map(({ at, ...change }) => ({ at: at.toISOString(), ...change })),
+  };
+}
+
+function earlierChanges(account: StoredAccount, records: readonly AuditRecord[]): Change[] {
+  const shown = new Set(recordsOf(account).map(({ id }) => id));
+  return records.filter(({ id }) => !shown.has(id)).map(({ at, actor, change }) => ({ at, by: actor, ...change }));
+}
+
+function withoutOrigin({ origin: _, ...change }: Change): Change {
+  return change;
+}
+
+/** An account that is gone (`isGone`) is like one that was never used. */
+export async function findPresent(store: Pick<Store, 'accounts'>, id: string): Promise<StoredAccount | undefined> {
+  const account = await store.accounts.findAccount(id);
+  return account === undefined || isGone(account) ? undefined : account;
+}
+
+export function noSuchAccount(): ApiError {
+  return new ApiError('NOT_FOUND', 'There is no such account.');
+}
+
+/**
+ * `NOT_FOUND` for an account that has neither a document, nor a request, nor a batch. One that has used only sign-in tokens has no
+ * document.
+ */
+export async function requireKnown(
+  account: string,
+  { store, queue: { requestLookUp } }: KnownAccountParts,
+): Promise<void> {
+  if ((await store.accounts.findAccount(account)) !== undefined) return;
+  if ((await requestLookUp.list(account, { limit: 1, filter: {} })).last !== undefined) return;
+  if ((await store.batches.listBatches(account, { limit: 1, order: 'desc' })).length === 0) throw noSuchAccount();
+}

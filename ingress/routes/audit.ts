@@ -7,7 +7,7 @@ import { auditedChange } from './accounts.ts';
 
 const accountName = z.string().max(300).optional();
 
-export const auditQuery = z.strictObject({
+const auditQuery = z.strictObject({
   account: accountName.meta({ description: 'The account or device that was changed.', examples: ['user:alice'] }),
   actor: accountName.meta({ description: 'The account that made the change.', examples: ['user:olga'] }),
   limit: limitParameter({ max: 100, usual: 20 }),
@@ -18,18 +18,7 @@ export const auditQuery = z.strictObject({
     .meta({ description: 'The record before the first one to return: `last_id` of the previous page.' }),
 });
 
-/** Records have no names: these are the present ones. */
-function present({ id, at, ...record }: StoredRecord, names: ReadonlyMap<string, string>): AuditRecord {
-  const [actorName, accountName] = [names.get(record.actor), names.get(record.account)];
-  return {
-    id,
-    at: at.toISOString(),
-    ...record,
-    ...(actorName !== undefined && { actor_name: actorName }),
-    ...(accountName !== undefined && { account_name: accountName }),
-  };
-}
-export const auditRecord = z.strictObject({
+const auditRecord = z.strictObject({
   id: z.string(),
   at: time,
   actor: z.string().meta({ description: 'The account that made the change.' }),
@@ -40,9 +29,12 @@ export const auditRecord = z.strictObject({
   actor_name: displayName,
   account_name: displayName,
 });
+
 export const auditRecordListSchema = named('AuditRecordList', listOf(auditRecord));
+
 export type AuditRecord = z.infer<typeof auditRecord>;
-export const exampleRecord = {
+
+const exampleRecord = {
   id: 'audit_01KJMMA2KV0000015QP5D3J9J9',
   at: '2026-03-02T10:30:00.000Z',
   actor: 'user:olga',
@@ -78,3 +70,15 @@ export const auditRoutes: readonly Route[] = [
     },
   }),
 ];
+
+/** Records have no names: these are the present ones. */
+function present({ id, at, ...record }: StoredRecord, names: ReadonlyMap<string, string>): AuditRecord {
+  const [actorName, accountName] = [names.get(record.actor), names.get(record.account)];
+  return {
+    id,
+    at: at.toISOString(),
+    ...record,
+    ...(actorName !== undefined && { actor_name: actorName }),
+    ...(accountName !== undefined && { account_name: accountName }),
+  };
+}

@@ -12,7 +12,7 @@ import { type ActionOrigin, byOperator, reason, reasonOnly } from './operator-ac
 
 const minutesMax = 1_440;
 
-export const pauseBody = named(
+const pauseBody = named(
   'PauseBackend',
   z.strictObject({
     minutes: z
@@ -24,7 +24,7 @@ export const pauseBody = named(
   }),
 );
 
-export const pausedBackendSchema = named(
+const pausedBackendSchema = named(
   'PausedBackend',
   z.strictObject({
     object: z.literal('backend_pause'),
@@ -33,26 +33,6 @@ export const pausedBackendSchema = named(
   }),
 );
 
-function present(backend: string, pause: BackendPause | null): z.infer<typeof pausedBackendSchema> {
-  return { object: 'backend_pause', backend, paused: presentPause(pause) };
-}
-
-function requireBackend(backend: string, { backends }: PlanFile): void {
-  if (backends[backend] === undefined) throw new ApiError('NOT_FOUND', 'The plan file has no such backend.');
-}
-
-/** A backend is of no account: the record is one of the operator's own account. */
-async function record(
-  { planFile: { defaultPlan }, requestId }: Pick<RouteRequest, 'planFile' | 'requestId'>,
-  changeRecorded: RecordedChange,
-  { by, change }: { by: ActionOrigin; change: Pick<Change, 'backendPaused'> | Pick<Change, 'backendResumed'> },
-): Promise<void> {
-  const decide = (known: Account | undefined) => {
-    const next = changed(known ?? newAccount(by.by, defaultPlan, by.at), { ...by, ...change });
-    return { result: next, next };
-  };
-  await changeRecorded(by.by, decide, { requestId });
-}
 const examplePause = {
   object: 'backend_pause',
   backend: 'onprem-a',
@@ -127,3 +107,24 @@ export const backendPauseRoutes: readonly Route[] = [
     },
   }),
 ];
+
+function present(backend: string, pause: BackendPause | null): z.infer<typeof pausedBackendSchema> {
+  return { object: 'backend_pause', backend, paused: presentPause(pause) };
+}
+
+function requireBackend(backend: string, { backends }: PlanFile): void {
+  if (backends[backend] === undefined) throw new ApiError('NOT_FOUND', 'The plan file has no such backend.');
+}
+
+/** A backend is of no account: the record is one of the operator's own account. */
+async function record(
+  { planFile: { defaultPlan }, requestId }: Pick<RouteRequest, 'planFile' | 'requestId'>,
+  changeRecorded: RecordedChange,
+  { by, change }: { by: ActionOrigin; change: Pick<Change, 'backendPaused'> | Pick<Change, 'backendResumed'> },
+): Promise<void> {
+  const decide = (known: Account | undefined) => {
+    const next = changed(known ?? newAccount(by.by, defaultPlan, by.at), { ...by, ...change });
+    return { result: next, next };
+  };
+  await changeRecorded(by.by, decide, { requestId });
+}

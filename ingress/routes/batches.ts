@@ -17,7 +17,9 @@ import { cancelOne } from './keys.ts';
 import { batchListSchema, batchSchema, exampleBatch, presentBatch } from './present-batch.ts';
 
 const batchId = /^batch_[0-9A-HJKMNP-TV-Z]{26}$/;
+
 export const batchParameter = { description: 'The id of a batch.', example: exampleBatch.id };
+
 const params = { batch: { ...batchParameter, pattern: batchId, missing: noSuchBatch } };
 
 export const batchesQuery = z.strictObject({
@@ -29,33 +31,18 @@ export const batchesQuery = z.strictObject({
     .meta({ description: 'The batch before the first one to return: `last_id` of the previous page.' }),
 });
 
-/** Cancels a batch, unless it is being cancelled. `CONFLICT` if it has ended. */
-export function cancelling(batch: Batch, at: Date): { result: Batch; next?: Batch } {
-  if (batch.state === 'cancelling') return { result: batch };
-  const next = nextBatch(batch, { type: 'cancel' }, at);
-  if (next === undefined) throw new ApiError('CONFLICT', `A batch that is ${batch.state} cannot be cancelled.`);
-  return { result: next, next };
-}
-
-/** A batch that the caller may not read is treated as missing. */
-function requireReadable(batch: Batch | undefined, access: FileAccess): Batch {
-  if (batch === undefined || !mayRead(access, batch)) throw noSuchBatch();
-  return batch;
-}
-
-export function noSuchBatch(): ApiError {
-  return new ApiError('NOT_FOUND', 'There is no such batch.');
-}
-
 const pairsMax = 16;
 
 /** Not every store can keep other names. */
 const metadataKey = z.string().regex(/^[^\p{Cc}\p{Cs}]{1,64}$/u, 'expected 1 to 64 characters');
+
 const pairs = z
   .record(metadataKey, z.string().max(512))
   .refine((metadata) => Object.keys(metadata).length <= pairsMax, `expected at most ${pairsMax} pairs`);
+
 /** `z.record` silently drops the key `__proto__`. */
 const isPrototypeSet = (value: unknown) => isObject(value) && Object.hasOwn(value, '__proto__');
+
 const metadata = z
   .unknown()
   .refine((value) => !isPrototypeSet(value), '__proto__ is not allowed as a name')
@@ -81,32 +68,6 @@ export const batchBody = named(
   }),
 );
 
-type Creation = RouteRequest<'account', '/v1/batches', undefined, typeof batchBody>;
-
-async function create(
-  { ctx, caller, body, planFile, now }: Creation,
-  { store, queue: { insertWithRoom, requestsToEnd } }: Pick<AppParts, 'store' | 'queue'>,
-  claim?: string,
-): Promise<Batch> {
-  const { plans, batch: limits } = planFile;
-  const file = await findFile(store, { id: body.input_file_id, access: fileAccessOf(caller) });
-  if (file === undefined) throw refuseInput('there is no such file');
-  if (file.purpose !== 'batch') throw refuseInput('expected a file of the purpose "batch"');
-  const outputSecondsMax = limits.filesKeptDays * daySeconds;
-  if ((body.output_expires_after?.seconds ?? 0) > outputSecondsMax) {
-    const message = `expected ${keptSecondsMin} to ${outputSecondsMax} seconds`;
-    throw validationError([{ path: 'output_expires_after.seconds', message }]);
-  }
-  const errorFormat = ctx.state.errorFormat === undefined ? 'flat' : 'nested';
-  const batch = newBatch({ caller, file, body, errorFormat, now, windowS: limits.windowS });
-  const tokensMax = plans[caller.plan]?.batchTokensWaiting;
-  await insertWithRoom({ batch, lines: file.lines, limits: { ...limits, tokensMax }, claim });
-  if (batch.keyId === '' || !(await requestsToEnd.has(batch.keyId))) return batch;
-  // The key was revoked with its requests, which may have listed its batches before this one was inserted.
-  await cancelOne(store, batch.id, batch.createdAt);
-  return (await store.batches.findBatch(batch.id)) ?? batch;
-}
-
 type NewBatch = {
   caller: Caller;
   file: StoredFile;
@@ -116,35 +77,6 @@ type NewBatch = {
   now: number;
   windowS: number;
 };
-
-function newBatch({ caller: { account, keyId = '' }, file, body, errorFormat, now, windowS }: NewBatch): Batch {
-  const outputSeconds = body.output_expires_after?.seconds;
-  return {
-    id: `batch_${ulid(now)}`,
-    account,
-    keyId,
-    endpoint: body.endpoint,
-    completionWindow: body.completion_window,
-    inputFile: file.id,
-    inputFilename: file.filename,
-    metadata: body.metadata ?? null,
-    errorFormat,
-    ...(outputSeconds !== undefined && { outputSeconds }),
-    state: 'validating',
-    open: true,
-    tokens: file.tokens,
-    counts: { total: 0, completed: 0, failed: 0 },
-    position: { line: 1, byte: 0 },
-    errors: [],
-    createdAt: new Date(now),
-    expiresAt: new Date(now + windowS * 1000),
-    version: 1,
-  };
-}
-
-function refuseInput(message: string): ApiError {
-  return validationError([{ path: 'input_file_id', message }]);
-}
 
 export const batchRoutes: readonly Route[] = [
   /**
@@ -271,3 +203,76 @@ export const batchRoutes: readonly Route[] = [
     },
   }),
 ];
+
+/** Cancels a batch, unless it is being cancelled. `CONFLICT` if it has ended. */
+export function cancelling(batch: Batch, at: Date): { result: Batch; next?: Batch } {
+  if (batch.state === 'cancelling') return { result: batch };
+  const next = nextBatch(batch, { type: 'cancel' }, at);
+  if (next === undefined) throw new ApiError('CONFLICT', `A batch that is ${batch.state} cannot be cancelled.`);
+  return { result: next, next };
+}
+
+/** A batch that the caller may not read is treated as missing. */
+function requireReadable(batch: Batch | undefined, access: FileAccess): Batch {
+  if (batch === undefined || !mayRead(access, batch)) throw noSuchBatch();
+  return batch;
+}
+
+export function noSuchBatch(): ApiError {
+  return new ApiError('NOT_FOUND', 'There is no such batch.');
+}
+
+type Creation = RouteRequest<'account', '/v1/batches', undefined, typeof batchBody>;
+
+async function create(
+  { ctx, caller, body, planFile, now }: Creation,
+  { store, queue: { insertWithRoom, requestsToEnd } }: Pick<AppParts, 'store' | 'queue'>,
+  claim?: string,
+): Promise<Batch> {
+  const { plans, batch: limits } = planFile;
+  const file = await findFile(store, { id: body.input_file_id, access: fileAccessOf(caller) });
+  if (file === undefined) throw refuseInput('there is no such file');
+  if (file.purpose !== 'batch') throw refuseInput('expected a file of the purpose "batch"');
+  const outputSecondsMax = limits.filesKeptDays * daySeconds;
+  if ((body.output_expires_after?.seconds ?? 0) > outputSecondsMax) {
+    const message = `expected ${keptSecondsMin} to ${outputSecondsMax} seconds`;
+    throw validationError([{ path: 'output_expires_after.seconds', message }]);
+  }
+  const errorFormat = ctx.state.errorFormat === undefined ? 'flat' : 'nested';
+  const batch = newBatch({ caller, file, body, errorFormat, now, windowS: limits.windowS });
+  const tokensMax = plans[caller.plan]?.batchTokensWaiting;
+  await insertWithRoom({ batch, lines: file.lines, limits: { ...limits, tokensMax }, claim });
+  if (batch.keyId === '' || !(await requestsToEnd.has(batch.keyId))) return batch;
+  // The key was revoked with its requests, which may have listed its batches before this one was inserted.
+  await cancelOne(store, batch.id, batch.createdAt);
+  return (await store.batches.findBatch(batch.id)) ?? batch;
+}
+
+function newBatch({ caller: { account, keyId = '' }, file, body, errorFormat, now, windowS }: NewBatch): Batch {
+  const outputSeconds = body.output_expires_after?.seconds;
+  return {
+    id: `batch_${ulid(now)}`,
+    account,
+    keyId,
+    endpoint: body.endpoint,
+    completionWindow: body.completion_window,
+    inputFile: file.id,
+    inputFilename: file.filename,
+    metadata: body.metadata ?? null,
+    errorFormat,
+    ...(outputSeconds !== undefined && { outputSeconds }),
+    state: 'validating',
+    open: true,
+    tokens: file.tokens,
+    counts: { total: 0, completed: 0, failed: 0 },
+    position: { line: 1, byte: 0 },
+    errors: [],
+    createdAt: new Date(now),
+    expiresAt: new Date(now + windowS * 1000),
+    version: 1,
+  };
+}
+
+function refuseInput(message: string): ApiError {
+  return validationError([{ path: 'input_file_id', message }]);
+}

@@ -8,21 +8,15 @@ import { mintKey, type NamedKey, revokeKey, rotateKey } from '../authentication/
 import { presentDeveloperKeys } from './present-key.ts';
 
 export const emptyObject = named('EmptyObject', z.strictObject({}));
-export const namedKeyBody = named(
+
+const namedKeyBody = named(
   'NamedKey',
   z.strictObject({
     key: z.string().meta({ description: 'The active key, in full or masked.' }),
   }),
 );
 
-/** A text that is not a key gets the same error as a key of another account. */
-function nameKey(text: string, peppers: readonly string[]): NamedKey {
-  if (isMaskedKey(text)) return { display: displayPart(text) };
-  if (!isWellFormedKey(text)) throw invalidKey();
-  return keyCredential(text, peppers);
-}
-
-export const ownAccountSchema = named(
+const ownAccountSchema = named(
   'OwnAccount',
   z.strictObject({
     object: z.literal('account'),
@@ -41,9 +35,12 @@ export const mintedKeySchema = named(
     plan: z.string(),
   }),
 );
-export const rotatedKeySchema = named('RotatedKey', mintedKeySchema.extend({ rotated: z.literal(true) }));
-export const revokedKeySchema = named('RevokedKey', mintedKeySchema.extend({ revoked: z.literal(true) }));
-export const developerKeySchema = named(
+
+const rotatedKeySchema = named('RotatedKey', mintedKeySchema.extend({ rotated: z.literal(true) }));
+
+const revokedKeySchema = named('RevokedKey', mintedKeySchema.extend({ revoked: z.literal(true) }));
+
+const developerKeySchema = named(
   'DeveloperKey',
   z.strictObject({
     id: z.string(),
@@ -55,13 +52,16 @@ export const developerKeySchema = named(
     lastUsedAt: time.optional(),
   }),
 );
+
 export const developerKeyListSchema = named(
   'DeveloperKeyList',
   z.strictObject({ object: z.literal('list'), data: z.array(developerKeySchema) }),
 );
+
 export type MintedKey = z.infer<typeof mintedKeySchema>;
-export type DeveloperKey = z.infer<typeof developerKeySchema>;
+
 const fullKey = 'svc_…';
+
 const maskedKey = 'svc_Ab3xYz****';
 
 export const developerKeyRoutes: readonly Route[] = [
@@ -200,3 +200,10 @@ export const developerKeyRoutes: readonly Route[] = [
     },
   }),
 ];
+
+/** A text that is not a key gets the same error as a key of another account. */
+function nameKey(text: string, peppers: readonly string[]): NamedKey {
+  if (isMaskedKey(text)) return { display: displayPart(text) };
+  if (!isWellFormedKey(text)) throw invalidKey();
+  return keyCredential(text, peppers);
+}

@@ -14,7 +14,7 @@ import { keptSecondsMin } from '../files/read-form.ts';
 
 const filesMax = 10_000;
 
-export const filesQuery = z.strictObject({
+const filesQuery = z.strictObject({
   purpose: z.enum(filePurposes).optional(),
   limit: limitParameter({ max: filesMax, usual: filesMax }),
   after: z
@@ -24,10 +24,6 @@ export const filesQuery = z.strictObject({
     .meta({ description: 'The file before the first one to return: `last_id` of the previous page.' }),
   order: z.enum(['asc', 'desc']).default('desc').meta({ description: 'By the time of upload; `desc`: newest first.' }),
 });
-
-function inUse(): ApiError {
-  return new ApiError('CONFLICT', 'A batch that is not finished has this file as its input.');
-}
 
 /** The form that `ingress/files/read-form.ts` reads. */
 const fileUpload = named(
@@ -44,60 +40,9 @@ const fileUpload = named(
   }),
 );
 
-const blockBytes = 262_144;
-
-type ContentParts = { store: Pick<Store, 'files'>; log: Pick<Log, 'warn'> };
-
-async function* blocks(file: StoredFile, first: Uint8Array, parts: ContentParts): AsyncGenerator<Uint8Array> {
-  let block = first;
-  for (let from = block.length; ; from += block.length) {
-    yield block;
-    if (from >= file.bytes) return;
-    try {
-      block = await readBlock(file, from, parts);
-    } catch (error) {
-      parts.log.warn({ err: error, file: file.id }, 'a file could not be read completely');
-      throw error;
-    }
-  }
-}
-
-/** Fails if the file has been deleted meanwhile, or is shorter than before. */
-async function readBlock({ id, bytes }: StoredFile, from: number, { store }: ContentParts): Promise<Uint8Array> {
-  const wanted = Math.min(blockBytes, bytes - from);
-  const block = await store.files.read(id, from, wanted);
-  if (block === undefined || block.length !== wanted) {
-    throw temporarilyUnavailable(new Error('the size of a file differs from its record'));
-  }
-  return block;
-}
-
-async function requireFile({ caller, params }: FileRequest, store: Pick<Store, 'batches'>): Promise<StoredFile> {
-  const file = await findFile(store, { id: params.file, access: fileAccessOf(caller) });
-  if (file === undefined) throw noSuchFile();
-  return file;
-}
-
-type FileRequest = Pick<RouteRequest<'account', '/v1/files/:file'>, 'caller' | 'params'>;
-
 const params = { file: { description: 'The id of a file.', example: 'file-01KBN4V4W0R2E9Z6Y5QH3T8MXA' } };
 
-/** OpenAI's file object; times are in seconds. */
-export function presentFile({ id, bytes, createdAt, expiresAt, filename, purpose, keyId = '' }: StoredFile) {
-  return {
-    id,
-    object: 'file' as const,
-    bytes,
-    created_at: secondsOf(createdAt),
-    expires_at: secondsOf(expiresAt),
-    filename,
-    purpose,
-    status: 'processed' as const,
-    key_id: shownKeyId(keyId),
-  };
-}
-
-export const fileSchema = named(
+const fileSchema = named(
   'File',
   z.strictObject({
     id: z.string(),
@@ -112,13 +57,16 @@ export const fileSchema = named(
   }),
 );
 
-export const deletedFileSchema = named(
+const deletedFileSchema = named(
   'DeletedFile',
   z.strictObject({ id: z.string(), object: z.literal('file'), deleted: z.literal(true) }),
 );
-export const fileListSchema = named('FileList', listOf(fileSchema));
+
+const fileListSchema = named('FileList', listOf(fileSchema));
+
 export type File = z.infer<typeof fileSchema>;
-export const exampleFile = {
+
+const exampleFile = {
   id: 'file-01KBN4V4W0R2E9Z6Y5QH3T8MXA',
   object: 'file',
   bytes: 1024,
@@ -241,3 +189,58 @@ export const fileRoutes: readonly Route[] = [
     },
   }),
 ];
+
+function inUse(): ApiError {
+  return new ApiError('CONFLICT', 'A batch that is not finished has this file as its input.');
+}
+
+const blockBytes = 262_144;
+
+type ContentParts = { store: Pick<Store, 'files'>; log: Pick<Log, 'warn'> };
+
+async function* blocks(file: StoredFile, first: Uint8Array, parts: ContentParts): AsyncGenerator<Uint8Array> {
+  let block = first;
+  for (let from = block.length; ; from += block.length) {
+    yield block;
+    if (from >= file.bytes) return;
+    try {
+      block = await readBlock(file, from, parts);
+    } catch (error) {
+      parts.log.warn({ err: error, file: file.id }, 'a file could not be read completely');
+      throw error;
+    }
+  }
+}
+
+/** Fails if the file has been deleted meanwhile, or is shorter than before. */
+async function readBlock({ id, bytes }: StoredFile, from: number, { store }: ContentParts): Promise<Uint8Array> {
+  const wanted = Math.min(blockBytes, bytes - from);
+  const block = await store.files.read(id, from, wanted);
+  if (block === undefined || block.length !== wanted) {
+    throw temporarilyUnavailable(new Error('the size of a file differs from its record'));
+  }
+  return block;
+}
+
+async function requireFile({ caller, params }: FileRequest, store: Pick<Store, 'batches'>): Promise<StoredFile> {
+  const file = await findFile(store, { id: params.file, access: fileAccessOf(caller) });
+  if (file === undefined) throw noSuchFile();
+  return file;
+}
+
+type FileRequest = Pick<RouteRequest<'account', '/v1/files/:file'>, 'caller' | 'params'>;
+
+/** OpenAI's file object; times are in seconds. */
+function presentFile({ id, bytes, createdAt, expiresAt, filename, purpose, keyId = '' }: StoredFile) {
+  return {
+    id,
+    object: 'file' as const,
+    bytes,
+    created_at: secondsOf(createdAt),
+    expires_at: secondsOf(expiresAt),
+    filename,
+    purpose,
+    status: 'processed' as const,
+    key_id: shownKeyId(keyId),
+  };
+}

@@ -5,7 +5,7 @@ import { nameFieldOf } from '../api/response-fields.ts';
 import { named, type Route, route } from '../api/route.ts';
 import type { RequestLookUp } from '../requests/find-requests.ts';
 
-export const findQuery = z.strictObject({
+const findQuery = z.strictObject({
   text: z
     .string()
     .trim()
@@ -18,19 +18,49 @@ export const findQuery = z.strictObject({
     }),
 });
 
-export const foundThing = z.strictObject({
+const foundThing = z.strictObject({
   kind: z.enum(['account', 'key', 'request', 'batch', 'file']),
   id: z.string().meta({ description: 'Of an account its id; of a key what was searched for.' }),
   account: z.string().meta({ description: 'The account that it belongs to.' }),
   name: z.string().optional().meta({ description: 'The display name of the account.' }),
 });
 
-export const foundThingsSchema = named(
+const foundThingsSchema = named(
   'FoundThings',
   z.strictObject({ object: z.literal('list'), data: z.array(foundThing) }),
 );
 
 export type FoundThing = z.infer<typeof foundThing>;
+
+export const findRoutes: readonly Route[] = [
+  /**
+   * Whatever has this id or begins like this, of any account. Of a key only its first ten characters are used; the console
+   * sends no more.
+   */
+  route({
+    id: 'findAnything',
+    method: 'GET',
+    path: '/admin/find',
+    access: 'operator',
+    tag: 'Operators',
+    summary: 'Find an account, key, request, batch or file',
+    description: 'In all accounts. At most 20 accounts are returned.',
+    query: findQuery,
+    answers: {
+      description: 'What was found; empty if nothing was.',
+      schema: foundThingsSchema,
+      example: { object: 'list', data: [{ kind: 'account', id: 'user:alice', account: 'user:alice' }] },
+    },
+    async handle({ query: { text } }, parts) {
+      const found = await find(text, parts);
+      const names = await parts.store.accounts.findNames([...new Set(found.map(({ account }) => account))]);
+      return {
+        object: 'list' as const,
+        data: found.map((thing) => ({ ...thing, ...nameFieldOf(names, thing.account) })),
+      };
+    },
+  }),
+];
 
 type FindParts = {
   store: Pick<Store, 'accounts' | 'batches'>;
@@ -38,6 +68,7 @@ type FindParts = {
 };
 
 const accountsMax = 20;
+
 /** `svc_` and the six characters that are stored of a key. */
 const keyStartLength = 10;
 
@@ -78,33 +109,3 @@ async function accountsNamed(text: string, store: FindParts['store']): Promise<s
   ]);
   return [...new Set([...byId, ...byName].map(({ id }) => id))];
 }
-
-export const findRoutes: readonly Route[] = [
-  /**
-   * Whatever has this id or begins like this, of any account. Of a key only its first ten characters are used; the console
-   * sends no more.
-   */
-  route({
-    id: 'findAnything',
-    method: 'GET',
-    path: '/admin/find',
-    access: 'operator',
-    tag: 'Operators',
-    summary: 'Find an account, key, request, batch or file',
-    description: 'In all accounts. At most 20 accounts are returned.',
-    query: findQuery,
-    answers: {
-      description: 'What was found; empty if nothing was.',
-      schema: foundThingsSchema,
-      example: { object: 'list', data: [{ kind: 'account', id: 'user:alice', account: 'user:alice' }] },
-    },
-    async handle({ query: { text } }, parts) {
-      const found = await find(text, parts);
-      const names = await parts.store.accounts.findNames([...new Set(found.map(({ account }) => account))]);
-      return {
-        object: 'list' as const,
-        data: found.map((thing) => ({ ...thing, ...nameFieldOf(names, thing.account) })),
-      };
-    },
-  }),
-];

@@ -7,7 +7,9 @@ import type { Store } from '../../shared/store/records/store.ts';
 import { named, type Route, route } from '../api/route.ts';
 
 const count = z.int().nonnegative();
+
 const ms = z.number().nonnegative();
+
 const known = { id: z.string(), generation: z.string(), started_at: z.iso.datetime() };
 
 const model = z.strictObject({
@@ -52,7 +54,7 @@ const pause = z.strictObject({
   left_ms: ms.meta({ description: 'The longest that is left.' }),
 });
 
-export const fleetSchema = named(
+const fleetSchema = named(
   'Fleet',
   z.strictObject({
     object: z.literal('fleet'),
@@ -92,6 +94,103 @@ export const fleetSchema = named(
 );
 
 export type FleetView = z.infer<typeof fleetSchema>;
+
+const generation = '3f0c1c7c9a52';
+
+const started = { generation, started_at: '2026-03-01T09:00:00.000Z' };
+
+const exampleFleet = {
+  object: 'fleet',
+  ingresses: [{ id: '01KJMMA2KV0000015QP5D3J9J8', ...started, connections: 12, waiting: 3 }],
+  workers: [{ id: '01KJMMA2KV0000015QP5D3J9J9', ...started, pools: ['default'], running: 3, waiting: 0 }],
+  pools: [
+    {
+      pool: 'default',
+      workers: 1,
+      models: [{ model: 'small-chat', queued: { interactive: 2, batch: 140 }, queue_max: 2000, oldest_ms: 310 }],
+    },
+  ],
+  backends: [
+    {
+      backend: 'onprem-a',
+      location: 'on-prem',
+      calls: 3,
+      limit: 8,
+      per_worker: false,
+      shares: 8,
+      paused: null,
+      pauses: [{ kind: 'busy', workers: 1, left_ms: 250 }],
+      models: [
+        {
+          model: 'small-chat',
+          breakers: { closed: 1, 'half-open': 0, open: 0 },
+          first_token_ms: 180,
+          answered: 42,
+          failed: 1,
+          suspects: 0,
+        },
+      ],
+    },
+  ],
+} as const;
+
+export const fleetRoutes: readonly Route[] = [
+  /**
+   * All processes, pools and backends as they are now, from what the processes note every two seconds. The load of a
+   * process of another release is null if it cannot be read.
+   */
+  route({
+    id: 'retrieveFleet',
+    method: 'GET',
+    path: '/admin/fleet',
+    access: 'operator',
+    tag: 'Operators',
+    summary: 'Retrieve what all processes do now',
+    description:
+      'Processes, the queues of their pools, and the backends as the workers see them. Every process notes what it does every two seconds. The numbers of a process that has not noted any are null.',
+    answers: { description: 'Ingresses, workers, pools and backends.', schema: fleetSchema, example: exampleFleet },
+    async handle({ planFile }, { store, operators: { fleet, queueDepthMax, backendPauses } }) {
+      const { backends, models } = planFile;
+      const paused = backendPauses.read(Object.keys(backends));
+      const [loads, depths, poolWorkers, pauses] = await redisUnavailable(
+        Promise.all([fleet.loads(), fleet.depths(), fleet.poolWorkers(), paused]),
+      );
+      const names = await operatorNames(pauses, store);
+      const processes = fleet.processes().toSorted((one, other) => one.startedAt - other.startedAt);
+      const ofKind = (kind: FleetProcess['kind']) => processes.filter((process) => process.kind === kind);
+      const alive = processes.flatMap(({ id }) => {
+        const load = loads.get(id);
+        return load === undefined ? [] : [[id, load] as const];
+      });
+      const [workerLoads, ingressLoads] = [loadsOf('worker', alive), loadsOf('ingress', alive)];
+      return {
+        object: 'fleet' as const,
+        ingresses: ofKind('ingress').map((process) => ({
+          ...present(process),
+          connections: ingressLoads.get(process.id)?.connections ?? null,
+          waiting: ingressLoads.get(process.id)?.waiting ?? null,
+        })),
+        workers: ofKind('worker').map((process) => ({
+          ...present(process),
+          pools: process.pools,
+          running: workerLoads.get(process.id)?.running ?? null,
+          waiting: workerLoads.get(process.id)?.waiting ?? null,
+        })),
+        pools: poolWorkers.map(({ pool, workers }) => ({
+          pool,
+          workers,
+          models: Object.keys(models)
+            .filter((name) => models[name]?.pool === pool)
+            .map((name) => presentModel(name, { depths, ingressLoads, queueDepthMax })),
+        })),
+        backends: Object.entries(backends).map(([name, backend]) => ({
+          ...presentBackend(name, backend, workerLoads),
+          paused: presentPause(pauses.get(name) ?? null, names),
+        })),
+      };
+    },
+  }),
+];
 
 type LoadOf<Kind> = Extract<ProcessLoad, { kind: Kind }>;
 
@@ -192,97 +291,3 @@ function presentHealth(seen: WorkerLoad['health']): Omit<FleetView['backends'][n
 function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
 }
-const generation = '3f0c1c7c9a52';
-const started = { generation, started_at: '2026-03-01T09:00:00.000Z' };
-const exampleFleet = {
-  object: 'fleet',
-  ingresses: [{ id: '01KJMMA2KV0000015QP5D3J9J8', ...started, connections: 12, waiting: 3 }],
-  workers: [{ id: '01KJMMA2KV0000015QP5D3J9J9', ...started, pools: ['default'], running: 3, waiting: 0 }],
-  pools: [
-    {
-      pool: 'default',
-      workers: 1,
-      models: [{ model: 'small-chat', queued: { interactive: 2, batch: 140 }, queue_max: 2000, oldest_ms: 310 }],
-    },
-  ],
-  backends: [
-    {
-      backend: 'onprem-a',
-      location: 'on-prem',
-      calls: 3,
-      limit: 8,
-      per_worker: false,
-      shares: 8,
-      paused: null,
-      pauses: [{ kind: 'busy', workers: 1, left_ms: 250 }],
-      models: [
-        {
-          model: 'small-chat',
-          breakers: { closed: 1, 'half-open': 0, open: 0 },
-          first_token_ms: 180,
-          answered: 42,
-          failed: 1,
-          suspects: 0,
-        },
-      ],
-    },
-  ],
-} as const;
-
-export const fleetRoutes: readonly Route[] = [
-  /**
-   * All processes, pools and backends as they are now, from what the processes note every two seconds. The load of a
-   * process of another release is null if it cannot be read.
-   */
-  route({
-    id: 'retrieveFleet',
-    method: 'GET',
-    path: '/admin/fleet',
-    access: 'operator',
-    tag: 'Operators',
-    summary: 'Retrieve what all processes do now',
-    description:
-      'Processes, the queues of their pools, and the backends as the workers see them. Every process notes what it does every two seconds. The numbers of a process that has not noted any are null.',
-    answers: { description: 'Ingresses, workers, pools and backends.', schema: fleetSchema, example: exampleFleet },
-    async handle({ planFile }, { store, operators: { fleet, queueDepthMax, backendPauses } }) {
-      const { backends, models } = planFile;
-      const paused = backendPauses.read(Object.keys(backends));
-      const [loads, depths, poolWorkers, pauses] = await redisUnavailable(
-        Promise.all([fleet.loads(), fleet.depths(), fleet.poolWorkers(), paused]),
-      );
-      const names = await operatorNames(pauses, store);
-      const processes = fleet.processes().toSorted((one, other) => one.startedAt - other.startedAt);
-      const ofKind = (kind: FleetProcess['kind']) => processes.filter((process) => process.kind === kind);
-      const alive = processes.flatMap(({ id }) => {
-        const load = loads.get(id);
-        return load === undefined ? [] : [[id, load] as const];
-      });
-      const [workerLoads, ingressLoads] = [loadsOf('worker', alive), loadsOf('ingress', alive)];
-      return {
-        object: 'fleet' as const,
-        ingresses: ofKind('ingress').map((process) => ({
-          ...present(process),
-          connections: ingressLoads.get(process.id)?.connections ?? null,
-          waiting: ingressLoads.get(process.id)?.waiting ?? null,
-        })),
-        workers: ofKind('worker').map((process) => ({
-          ...present(process),
-          pools: process.pools,
-          running: workerLoads.get(process.id)?.running ?? null,
-          waiting: workerLoads.get(process.id)?.waiting ?? null,
-        })),
-        pools: poolWorkers.map(({ pool, workers }) => ({
-          pool,
-          workers,
-          models: Object.keys(models)
-            .filter((name) => models[name]?.pool === pool)
-            .map((name) => presentModel(name, { depths, ingressLoads, queueDepthMax })),
-        })),
-        backends: Object.entries(backends).map(([name, backend]) => ({
-          ...presentBackend(name, backend, workerLoads),
-          paused: presentPause(pauses.get(name) ?? null, names),
-        })),
-      };
-    },
-  }),
-];

@@ -15,11 +15,11 @@ import { mintedKeySchema } from './developer-keys.ts';
 
 /** The largest body of a request for a guest key, which needs no credential. */
 const deviceBytesMax = 4_096;
-/** Half of the shortest time after which an unused device can be removed. */
-const longMs = 31 * 86_400_000;
+
 /** No control characters, no white space, no code points that Unicode has not assigned. */
 const visible = /^[^\p{C}\p{Z}]{8,256}$/u;
-export const guestBody = named(
+
+const guestBody = named(
   'Device',
   z.strictObject({
     device_id: z.string().regex(visible, 'expected 8 to 256 visible characters').meta({
@@ -29,39 +29,8 @@ export const guestBody = named(
   }),
 );
 
-/** A device that was not used for long may be about to be removed. So its use is written at once, and the device is read again. */
-async function findInUse({ accounts }: Pick<Store, 'accounts'>, device: string): Promise<Account | undefined> {
-  const known = await accounts.findAccount(device);
-  const key = defaultKeyOf(known);
-  if (known === undefined || key === undefined) return known;
-  if (Date.now() - lastSeen({ ...known, usedAt: lastUseOf(known.keys) }).getTime() < longMs) return known;
-  await accounts.recordKeyUse([{ account: device, keyId: key.id, at: new Date() }]);
-  return accounts.findAccount(device);
-}
+const guestKeySchema = named('GuestKey', mintedKeySchema.extend({ rate_limit_per_day: count }));
 
-function decideMint(guestKeys: GuestKeys, device: string, deviceId: string): Decide<Account, Account> {
-  const [id, createdAt] = [`key_${ulid()}`, new Date()];
-  return (known) => {
-    const { key, hash, guest } = guestKeys.mint(deviceId, known?.guest);
-    const stored = { id, hash, display: displayPart(key), createdAt };
-    return mintKey({ account: device, plan: guestPlan, key: stored, guest }, guestKeys.inUse)(known);
-  };
-}
-
-/** Ingresses may remember that the key was unknown. They read shared callers first, so the new key is shared (callers.ts). */
-async function mint(
-  { changeAccount, sharedCallers }: Pick<AuthenticationParts, 'changeAccount' | 'sharedCallers'>,
-  device: string,
-  decide: Decide<Account, Account>,
-): Promise<Account> {
-  const account = await changeAccount(device, decide);
-  const key = defaultKeyOf(account);
-  if (key !== undefined)
-    await sharedCallers.put(key.hash, { account: device, keyId: key.id, ...accountStatusOf(account) });
-  return account;
-}
-
-export const guestKeySchema = named('GuestKey', mintedKeySchema.extend({ rate_limit_per_day: count }));
 export type GuestKey = z.infer<typeof guestKeySchema>;
 
 export const guestKeyRoutes: readonly Route[] = [
@@ -109,3 +78,38 @@ export const guestKeyRoutes: readonly Route[] = [
     },
   }),
 ];
+
+/** Half of the shortest time after which an unused device can be removed. */
+const longMs = 31 * 86_400_000;
+
+/** A device that was not used for long may be about to be removed. So its use is written at once, and the device is read again. */
+async function findInUse({ accounts }: Pick<Store, 'accounts'>, device: string): Promise<Account | undefined> {
+  const known = await accounts.findAccount(device);
+  const key = defaultKeyOf(known);
+  if (known === undefined || key === undefined) return known;
+  if (Date.now() - lastSeen({ ...known, usedAt: lastUseOf(known.keys) }).getTime() < longMs) return known;
+  await accounts.recordKeyUse([{ account: device, keyId: key.id, at: new Date() }]);
+  return accounts.findAccount(device);
+}
+
+function decideMint(guestKeys: GuestKeys, device: string, deviceId: string): Decide<Account, Account> {
+  const [id, createdAt] = [`key_${ulid()}`, new Date()];
+  return (known) => {
+    const { key, hash, guest } = guestKeys.mint(deviceId, known?.guest);
+    const stored = { id, hash, display: displayPart(key), createdAt };
+    return mintKey({ account: device, plan: guestPlan, key: stored, guest }, guestKeys.inUse)(known);
+  };
+}
+
+/** Ingresses may remember that the key was unknown. They read shared callers first, so the new key is shared (callers.ts). */
+async function mint(
+  { changeAccount, sharedCallers }: Pick<AuthenticationParts, 'changeAccount' | 'sharedCallers'>,
+  device: string,
+  decide: Decide<Account, Account>,
+): Promise<Account> {
+  const account = await changeAccount(device, decide);
+  const key = defaultKeyOf(account);
+  if (key !== undefined)
+    await sharedCallers.put(key.hash, { account: device, keyId: key.id, ...accountStatusOf(account) });
+  return account;
+}

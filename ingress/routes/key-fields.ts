@@ -13,7 +13,7 @@ const namesMax = 50;
 const limitMax = 1e12;
 /** The last second of the year 9999. */
 const latestTime = 253_402_300_799;
-export const graceSecondsMax = 604_800;
+const graceSecondsMax = 604_800;
 
 const list = <Item extends z.ZodType>(item: Item) =>
   z

@@ -28,7 +28,7 @@ import {
   successorKeySchema,
 } from './present-key.ts';
 
-export const revocationQuery = z.strictObject({
+const revocationQuery = z.strictObject({
   end_requests: z
     .enum(['true', 'false'])
     .default('false')
@@ -43,73 +43,13 @@ export const keyParameter = {
   description: 'The id of a key.',
   example: 'key_01KBN4V4W0R2E9Z6Y5QH3T8MXA',
 };
+
 const params = { key: { ...keyParameter, pattern: /^key_[0-9A-HJKMNP-TV-Z]{26}$/, missing: noSuchKey } };
-
-/** Presents one key by its id, with its usage of the month. Fails with `NOT_FOUND` if the account has no such key. */
-async function present(
-  { now }: Pick<CheckedCaller, 'now'>,
-  store: Pick<Store, 'usage'>,
-  { account, id }: { account: Account | undefined; id: string },
-) {
-  const key = findKey(account, id);
-  if (account === undefined || key === undefined) throw noSuchKey();
-  const details = await ifAvailable(store.usage.findKeyUsage({ account: account.id, month: monthAt(now), keyId: id }));
-  const usage = details?.reduce((sum, { counts }) => sumOf(sum, counts), noUsage);
-  return shown(key, usage, now);
-}
-
-function shown(key: Key, usage: KeyUsage | undefined, now: number) {
-  return presentKey(key, { now, month: monthAt(now), usage: usage ?? null });
-}
-
-/** `now` in milliseconds. */
-function monthAt(now: number): string {
-  return monthOf(new Date(now));
-}
 
 const noUsage: KeyUsage = { requests: 0, chargedTokens: 0 };
 
-function sumOf(one: KeyUsage, other: KeyUsage): KeyUsage {
-  return { requests: one.requests + other.requests, chargedTokens: one.chargedTokens + other.chargedTokens };
-}
-
-/** Undefined if the store cannot tell the usage: keys can be shown, made and revoked nevertheless. */
-async function ifAvailable<Usage>(reading: Promise<Usage>): Promise<Usage | undefined> {
-  try {
-    return await reading;
-  } catch (error) {
-    if (toApiError(error).code !== 'SERVICE_UNAVAILABLE') throw error;
-    return undefined;
-  }
-}
-
-function noSuchKey(): ApiError {
-  return new ApiError('NOT_FOUND', 'There is no such key.');
-}
-
-/**
- * Ends the running requests of keys that have ended, and cancels the batches that they have made. If the process dies meanwhile, a repeat
- * does the rest. The mark is first: a batch that is being created meanwhile is not listed here, and is cancelled by the request that
- * creates it.
- */
-export async function endKeyRequests(
-  { store, requestsToEnd }: { store: Pick<Store, 'batches'>; requestsToEnd: Pick<RequestsToEnd, 'add'> },
-  { account, keyIds, at }: { account: string; keyIds: readonly string[]; at: Date },
-): Promise<void> {
-  await requestsToEnd.add(keyIds, at);
-  const open = await store.batches.listOpenBatches([account]);
-  for (const { id, keyId } of open) if (keyIds.includes(keyId)) await cancelOne(store, id, at);
-}
-
-/** Cancels a batch, unless it is being cancelled or has ended. */
-export async function cancelOne(store: Pick<Store, 'batches'>, id: string, at: Date): Promise<void> {
-  await store.batches.changeBatch(id, (batch) => {
-    const next = batch && nextBatch(batch, { type: 'cancel' }, at);
-    return { result: undefined, ...(next && { next }) };
-  });
-}
-
 const fullKey = 'svc_…';
+
 const exampleKey = {
   id: 'key_01KBN4V4W0R2E9Z6Y5QH3T8MXA',
   object: 'key',
@@ -129,8 +69,11 @@ const exampleKey = {
   files: 'own',
   usage: { month: '2026-01', requests: 42, tokens: 3_120 },
 } as const;
+
 const unused = { ...exampleKey, last_used_at: null, usage: { month: '2026-01', requests: 0, tokens: 0 } };
+
 const { name, expires_at, endpoints, allowed_ips } = exampleKey;
+
 const wanted = {
   name,
   expires_at,
@@ -138,6 +81,7 @@ const wanted = {
   allowed_ips,
   limits: { requests_per_minute: 60, tokens_per_month: 1_000_000 },
 };
+
 const newId = 'key_01KBN5A0B1C2D3E4F5G6H7J8KM';
 
 export const keyRoutes: readonly Route[] = [
@@ -335,3 +279,65 @@ export const keyRoutes: readonly Route[] = [
     },
   }),
 ];
+
+/** Presents one key by its id, with its usage of the month. Fails with `NOT_FOUND` if the account has no such key. */
+async function present(
+  { now }: Pick<CheckedCaller, 'now'>,
+  store: Pick<Store, 'usage'>,
+  { account, id }: { account: Account | undefined; id: string },
+) {
+  const key = findKey(account, id);
+  if (account === undefined || key === undefined) throw noSuchKey();
+  const details = await ifAvailable(store.usage.findKeyUsage({ account: account.id, month: monthAt(now), keyId: id }));
+  const usage = details?.reduce((sum, { counts }) => sumOf(sum, counts), noUsage);
+  return shown(key, usage, now);
+}
+
+function shown(key: Key, usage: KeyUsage | undefined, now: number) {
+  return presentKey(key, { now, month: monthAt(now), usage: usage ?? null });
+}
+
+/** `now` in milliseconds. */
+function monthAt(now: number): string {
+  return monthOf(new Date(now));
+}
+
+function sumOf(one: KeyUsage, other: KeyUsage): KeyUsage {
+  return { requests: one.requests + other.requests, chargedTokens: one.chargedTokens + other.chargedTokens };
+}
+
+/** Undefined if the store cannot tell the usage: keys can be shown, made and revoked nevertheless. */
+async function ifAvailable<Usage>(reading: Promise<Usage>): Promise<Usage | undefined> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (toApiError(error).code !== 'SERVICE_UNAVAILABLE') throw error;
+    return undefined;
+  }
+}
+
+function noSuchKey(): ApiError {
+  return new ApiError('NOT_FOUND', 'There is no such key.');
+}
+
+/**
+ * Ends the running requests of keys that have ended, and cancels the batches that they have made. If the process dies meanwhile, a repeat
+ * does the rest. The mark is first: a batch that is being created meanwhile is not listed here, and is cancelled by the request that
+ * creates it.
+ */
+async function endKeyRequests(
+  { store, requestsToEnd }: { store: Pick<Store, 'batches'>; requestsToEnd: Pick<RequestsToEnd, 'add'> },
+  { account, keyIds, at }: { account: string; keyIds: readonly string[]; at: Date },
+): Promise<void> {
+  await requestsToEnd.add(keyIds, at);
+  const open = await store.batches.listOpenBatches([account]);
+  for (const { id, keyId } of open) if (keyIds.includes(keyId)) await cancelOne(store, id, at);
+}
+
+/** Cancels a batch, unless it is being cancelled or has ended. */
+export async function cancelOne(store: Pick<Store, 'batches'>, id: string, at: Date): Promise<void> {
+  await store.batches.changeBatch(id, (batch) => {
+    const next = batch && nextBatch(batch, { type: 'cancel' }, at);
+    return { result: undefined, ...(next && { next }) };
+  });
+}

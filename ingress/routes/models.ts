@@ -9,64 +9,12 @@ import { named, type Route, route } from '../api/route.ts';
 import { isAnthropic } from '../middleware/request-head.ts';
 import { modelNotFound, modelsOf, noSuchModel } from '../plan-file/plan-models.ts';
 
-/** The models of the plan that the key of the caller may use; by an alias if it may use them by that only. */
-function included({ plan, keyScope }: Caller, planFile: PlanFile): [string, PlannedModel][] {
-  const aliases = Object.entries(planFile.aliases);
-  return modelsOf(plan, planFile).flatMap(([name, model]) => {
-    if (mayUseModel(keyScope, name)) return [[name, model]];
-    const usable = aliases.filter(([alias, meant]) => meant === name && mayUseModel(keyScope, alias));
-    return usable.map(([alias]): [string, PlannedModel] => [alias, model]);
-  });
-}
-
-/** OpenAI's format requires `created` and `owned_by`. They have no meaning here: the plan file does not have the age of a model. */
-function present([id, { tier, endpoints }]: [string, PlannedModel]) {
-  return { id, object: 'model' as const, created: 0, owned_by: 'service', tier, endpoints: [...endpoints] };
-}
-
 /** What Anthropic's lists take; other parameters, such as `beta`, have no effect. */
-export const anthropicListQuery = z.object({
+const anthropicListQuery = z.object({
   limit: limitParameter({ max: 1_000, usual: 20 }),
   after_id: z.string().optional().meta({ description: 'The list starts after this model.' }),
   before_id: z.string().optional().meta({ description: 'The list ends before this model.' }),
 });
-
-function anthropicPage(models: readonly [string, PlannedModel][], querystring: string) {
-  const { limit, after_id: after, before_id: before } = parseQuery(anthropicListQuery, querystring);
-  const indexOf = (parameter: string, id: string) => {
-    const index = models.findIndex(([name]) => name === id);
-    if (index < 0) throw validationError([{ path: parameter, message: 'is no model of this list' }]);
-    return index;
-  };
-  const start = after === undefined ? 0 : indexOf('after_id', after) + 1;
-  const end = before === undefined ? models.length : indexOf('before_id', before);
-  const between = models.slice(start, end);
-  const isBackwards = before !== undefined && after === undefined;
-  const data = (isBackwards ? between.slice(-limit) : between.slice(0, limit)).map(presentForAnthropic);
-  return {
-    data,
-    first_id: data[0]?.id ?? null,
-    last_id: data.at(-1)?.id ?? null,
-    has_more: data.length < between.length,
-  };
-}
-
-/** The plan file does not say what is null here, nor the age of a model, for which Anthropic's description has the epoch. */
-function presentForAnthropic([id, { outputTokensMax }]: [string, PlannedModel]) {
-  return {
-    id,
-    type: 'model' as const,
-    display_name: id,
-    created_at: '1970-01-01T00:00:00Z',
-    max_tokens: outputTokensMax ?? null,
-    max_input_tokens: null,
-    capabilities: null,
-    lifecycle: 'active' as const,
-    line: null,
-    deprecated_at: null,
-    retires_at: null,
-  };
-}
 
 const model = z.strictObject({
   id: z.string(),
@@ -78,8 +26,11 @@ const model = z.strictObject({
     .array(z.string())
     .meta({ description: 'The endpoints that the model offers, as the plan file names them.' }),
 });
+
 const modelList = z.strictObject({ object: z.literal('list'), data: z.array(model) });
+
 const unknown = z.null();
+
 const anthropicModel = z.strictObject({
   id: z.string(),
   type: z.literal('model'),
@@ -93,16 +44,21 @@ const anthropicModel = z.strictObject({
   deprecated_at: unknown,
   retires_at: unknown,
 });
+
 const anthropicModelList = z.strictObject({
   data: z.array(anthropicModel),
   first_id: z.string().nullable(),
   last_id: z.string().nullable(),
   has_more: z.boolean(),
 });
+
 /** In OpenAI's format or, with `anthropic-version`, in Anthropic's. */
-export const anyModelSchema = named('Model', z.union([model, anthropicModel]));
-export const anyModelListSchema = named('ModelList', z.union([modelList, anthropicModelList]));
+const anyModelSchema = named('Model', z.union([model, anthropicModel]));
+
+const anyModelListSchema = named('ModelList', z.union([modelList, anthropicModelList]));
+
 export type Model = z.infer<typeof model>;
+
 const exampleModel = {
   id: 'small-chat',
   object: 'model',
@@ -111,6 +67,7 @@ const exampleModel = {
   tier: 'standard',
   endpoints: ['chat'],
 };
+
 const inAnthropicsFormat =
   "In OpenAI's format. With the header `anthropic-version`, answers and errors are in Anthropic's.";
 
@@ -171,3 +128,55 @@ export const modelRoutes: readonly Route[] = [
     },
   }),
 ];
+
+/** The models of the plan that the key of the caller may use; by an alias if it may use them by that only. */
+function included({ plan, keyScope }: Caller, planFile: PlanFile): [string, PlannedModel][] {
+  const aliases = Object.entries(planFile.aliases);
+  return modelsOf(plan, planFile).flatMap(([name, model]) => {
+    if (mayUseModel(keyScope, name)) return [[name, model]];
+    const usable = aliases.filter(([alias, meant]) => meant === name && mayUseModel(keyScope, alias));
+    return usable.map(([alias]): [string, PlannedModel] => [alias, model]);
+  });
+}
+
+/** OpenAI's format requires `created` and `owned_by`. They have no meaning here: the plan file does not have the age of a model. */
+function present([id, { tier, endpoints }]: [string, PlannedModel]) {
+  return { id, object: 'model' as const, created: 0, owned_by: 'service', tier, endpoints: [...endpoints] };
+}
+
+function anthropicPage(models: readonly [string, PlannedModel][], querystring: string) {
+  const { limit, after_id: after, before_id: before } = parseQuery(anthropicListQuery, querystring);
+  const indexOf = (parameter: string, id: string) => {
+    const index = models.findIndex(([name]) => name === id);
+    if (index < 0) throw validationError([{ path: parameter, message: 'is no model of this list' }]);
+    return index;
+  };
+  const start = after === undefined ? 0 : indexOf('after_id', after) + 1;
+  const end = before === undefined ? models.length : indexOf('before_id', before);
+  const between = models.slice(start, end);
+  const isBackwards = before !== undefined && after === undefined;
+  const data = (isBackwards ? between.slice(-limit) : between.slice(0, limit)).map(presentForAnthropic);
+  return {
+    data,
+    first_id: data[0]?.id ?? null,
+    last_id: data.at(-1)?.id ?? null,
+    has_more: data.length < between.length,
+  };
+}
+
+/** The plan file does not say what is null here, nor the age of a model, for which Anthropic's description has the epoch. */
+function presentForAnthropic([id, { outputTokensMax }]: [string, PlannedModel]) {
+  return {
+    id,
+    type: 'model' as const,
+    display_name: id,
+    created_at: '1970-01-01T00:00:00Z',
+    max_tokens: outputTokensMax ?? null,
+    max_input_tokens: null,
+    capabilities: null,
+    lifecycle: 'active' as const,
+    line: null,
+    deprecated_at: null,
+    retires_at: null,
+  };
+}

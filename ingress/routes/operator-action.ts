@@ -7,7 +7,7 @@ import type { Store } from '../../shared/store/records/store.ts';
 import { named, type RouteRequest } from '../api/route.ts';
 
 /** What an operator does to an account beside its settings. */
-export type Action = Pick<Change, 'batchCancelled'> | Pick<Change, 'requestEnded'>;
+type Action = Pick<Change, 'batchCancelled'> | Pick<Change, 'requestEnded'>;
 
 export type ActionOrigin = { by: string; at: Date; origin: Origin };
 

@@ -11,11 +11,6 @@ import {
   presentOperatorBatch,
 } from './present-batch.ts';
 
-function requireBatch(batch: Batch | undefined): Batch {
-  if (batch === undefined) throw noSuchBatch();
-  return batch;
-}
-
 const exampleCancelling = { ...exampleOperatorBatch, status: 'cancelling', cancelling_at: 1_767_229_200 };
 
 export const operatorBatchRoutes: readonly Route[] = [
@@ -88,3 +83,8 @@ export const operatorBatchRoutes: readonly Route[] = [
     },
   }),
 ];
+
+function requireBatch(batch: Batch | undefined): Batch {
+  if (batch === undefined) throw noSuchBatch();
+  return batch;
+}

@@ -10,29 +10,14 @@ import { named, type Route, route } from '../api/route.ts';
 import { exampleQuota, presentQuota, quotaSchema } from './quota.ts';
 import { hashTopUpCode, readTopUpCode, topUpCodeForm } from './top-up-codes.ts';
 
-export const overageBody = named(
+const overageBody = named(
   'Overage',
   z.strictObject({
     enabled: z.boolean().meta({ description: 'Whether requests continue beyond the monthly allowance.' }),
   }),
 );
 
-/** The plan is that of the account when it changes. */
-function ifSelfService(
-  decide: Decide<Account, Account | undefined>,
-  { plans, defaultPlan }: PlanFile,
-): Decide<Account, Account | undefined> {
-  return (known) => {
-    const plan = known?.plan ?? defaultPlan;
-    if (plans[plan]?.overage !== 'operator') return decide(known);
-    throw new ApiError(
-      'FORBIDDEN',
-      `On the plan "${plan}", overage is turned on and off by the operator of this service.`,
-    );
-  };
-}
-
-export const topUpBody = named(
+const topUpBody = named(
   'TopUp',
   z.strictObject({
     code: z
@@ -41,12 +26,6 @@ export const topUpBody = named(
       .meta({ description: 'The code, in any case, with or without dashes.', examples: [topUpCodeForm] }),
   }),
 );
-
-async function findCode({ topUpCodes }: Pick<Store, 'topUpCodes'>, text: string): Promise<TopUpCode> {
-  const found = await topUpCodes.findCode(hashTopUpCode(readTopUpCode(text) ?? ''));
-  if (found === undefined) throw noSuchCode();
-  return found;
-}
 
 export const overageRoutes: readonly Route[] = [
   /**
@@ -119,3 +98,24 @@ export const overageRoutes: readonly Route[] = [
     },
   }),
 ];
+
+/** The plan is that of the account when it changes. */
+function ifSelfService(
+  decide: Decide<Account, Account | undefined>,
+  { plans, defaultPlan }: PlanFile,
+): Decide<Account, Account | undefined> {
+  return (known) => {
+    const plan = known?.plan ?? defaultPlan;
+    if (plans[plan]?.overage !== 'operator') return decide(known);
+    throw new ApiError(
+      'FORBIDDEN',
+      `On the plan "${plan}", overage is turned on and off by the operator of this service.`,
+    );
+  };
+}
+
+async function findCode({ topUpCodes }: Pick<Store, 'topUpCodes'>, text: string): Promise<TopUpCode> {
+  const found = await topUpCodes.findCode(hashTopUpCode(readTopUpCode(text) ?? ''));
+  if (found === undefined) throw noSuchCode();
+  return found;
+}

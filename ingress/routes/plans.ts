@@ -4,23 +4,6 @@ import { limit } from '../api/response-fields.ts';
 import { named, type Route, route } from '../api/route.ts';
 import { modelsOf } from '../plan-file/plan-models.ts';
 
-/** A plan that was removed from the plan file has no limits and no models, as for requests. */
-function present(plan: string, planFile: PlanFile): PlanLimits {
-  const limits = planFile.plans[plan];
-  return {
-    plan,
-    requestsPerMinute: limits?.requestsPerMinute ?? null,
-    tokensPerMinute: limits?.tokensPerMinute ?? null,
-    tokensPerMonth: limits?.tokensPerMonth ?? null,
-    overage: limits?.overage ?? 'self-service',
-    overageTokensPerMonth: limits?.overageTokensPerMonth ?? null,
-    requestsPerDay: limits?.requestsPerDay ?? null,
-    requestsAtOnce: limits?.requestsAtOnce ?? null,
-    batchRequestsAtOnce: limits?.batchRequestsAtOnce ?? null,
-    batchTokensWaiting: limits?.batchTokensWaiting ?? null,
-    models: modelsOf(plan, planFile).map(([name]) => name),
-  };
-}
 export const planLimitsSchema = named(
   'Plan',
   z.strictObject({
@@ -37,12 +20,15 @@ export const planLimitsSchema = named(
     models: z.array(z.string()),
   }),
 );
+
 export const planListSchema = named(
   'PlanList',
   z.strictObject({ object: z.literal('list'), data: z.array(planLimitsSchema) }),
 );
+
 export type PlanLimits = z.infer<typeof planLimitsSchema>;
-export const examplePlan = {
+
+const examplePlan = {
   plan: 'free',
   requestsPerMinute: 20,
   tokensPerMinute: 60000,
@@ -89,3 +75,21 @@ export const planRoutes: readonly Route[] = [
     },
   }),
 ];
+
+/** A plan that was removed from the plan file has no limits and no models, as for requests. */
+function present(plan: string, planFile: PlanFile): PlanLimits {
+  const limits = planFile.plans[plan];
+  return {
+    plan,
+    requestsPerMinute: limits?.requestsPerMinute ?? null,
+    tokensPerMinute: limits?.tokensPerMinute ?? null,
+    tokensPerMonth: limits?.tokensPerMonth ?? null,
+    overage: limits?.overage ?? 'self-service',
+    overageTokensPerMonth: limits?.overageTokensPerMonth ?? null,
+    requestsPerDay: limits?.requestsPerDay ?? null,
+    requestsAtOnce: limits?.requestsAtOnce ?? null,
+    batchRequestsAtOnce: limits?.batchRequestsAtOnce ?? null,
+    batchTokensWaiting: limits?.batchTokensWaiting ?? null,
+    models: modelsOf(plan, planFile).map(([name]) => name),
+  };
+}

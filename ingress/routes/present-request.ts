@@ -122,5 +122,4 @@ export const operatorRequestListSchema = named(
 
 export type Request = z.infer<typeof requestSchema>;
 export type OperatorRequest = z.infer<typeof operatorRequestSchema>;
-export type OperatorRequestList = z.infer<typeof operatorRequestListSchema>;
 export type RequestList = z.infer<typeof requestListSchema>;

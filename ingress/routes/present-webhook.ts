@@ -116,4 +116,3 @@ export type Webhook = z.infer<typeof webhookSchema>;
 export type CreatedWebhook = z.infer<typeof createdWebhookSchema>;
 export type WebhookList = z.infer<typeof webhookListSchema>;
 export type WebhookDelivery = z.infer<typeof deliverySchema>;
-export type WebhookDeliveryList = z.infer<typeof deliveryListSchema>;

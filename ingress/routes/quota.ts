@@ -10,53 +10,6 @@ import { named, type Route, route } from '../api/route.ts';
 import type { AppParts } from '../app-parts.ts';
 import { accountParameter, findPresent, noSuchAccount } from './accounts.ts';
 
-/** What an account may use and has used, in its current plan file. */
-export type CallerCounters = { caller: Caller; counters: LimitCounters; planFile: PlanFile };
-
-/** `changed`: the account of the caller after a change that this request has made. */
-export function presentQuota(
-  { caller: checked, counters, planFile }: CallerCounters,
-  topupUrl: string,
-  changed?: Account,
-): Quota {
-  const caller = { ...checked, ...(changed && accountStatusOf(changed)) };
-  const quota = quotaOf(counters, allowanceOf(caller, planFile));
-  const { period, limit, chargedTokens: used, reservedTokens: reserved, overageTokens: overageUsed, ...rest } = quota;
-  const { plan, overageEnabled } = caller;
-  const tokens = { limit, used, reserved, overageUsed, ...rest };
-  return { plan, unit: 'tokens', period, ...tokens, overageEnabled, resetDate: period.end, topupUrl };
-}
-
-/** Also counts the account's leases: one more call to Redis. */
-export async function limitsInUse(
-  { caller: { account, plan }, counters: { lastMinute, dayRequests }, planFile }: CallerCounters,
-  redis: Redis,
-): Promise<LimitsInUse> {
-  const limits = planFile.plans[plan];
-  const [running = 0, lines = 0] = await redisUnavailable(
-    Promise.all([redis.hlen(leasesKey(account)), redis.hlen(leasesKey(account, 'batch'))]),
-  );
-  const { requests, tokens, resetMs } = lastMinute;
-  return {
-    plan,
-    requestsPerMinute: { limit: limits?.requestsPerMinute ?? null, used: requests, resetMs },
-    tokensPerMinute: { limit: limits?.tokensPerMinute ?? null, used: tokens, resetMs },
-    requestsPerDay: { limit: limits?.requestsPerDay ?? null, used: dayRequests },
-    requestsAtOnce: { limit: limits?.requestsAtOnce ?? null, used: running },
-    batchRequestsAtOnce: { limit: limits?.batchRequestsAtOnce ?? null, used: lines },
-  };
-}
-
-/** The counters of an unknown name would be created by reading them. */
-async function countersOf(
-  account: string,
-  planFile: PlanFile,
-  { store, operators }: Pick<AppParts, 'store' | 'operators'>,
-): Promise<CallerCounters> {
-  if ((await findPresent(store, account)) === undefined) throw noSuchAccount();
-  return { ...(await operators.readCountersOf(account)), planFile };
-}
-
 export const quotaSchema = named(
   'Quota',
   z.strictObject({
@@ -75,12 +28,16 @@ export const quotaSchema = named(
     topupUrl: z.string(),
   }),
 );
+
 export type Quota = z.infer<typeof quotaSchema>;
+
 const useOfLimit = z.strictObject({ limit, used: count });
+
 const useInMinute = useOfLimit.extend({
   resetMs: count.meta({ description: 'Milliseconds until all of it has left the last 60 seconds.' }),
 });
-export const limitsInUseSchema = named(
+
+const limitsInUseSchema = named(
   'LimitsInUse',
   z.strictObject({
     plan: z.string(),
@@ -91,7 +48,9 @@ export const limitsInUseSchema = named(
     batchRequestsAtOnce: useOfLimit,
   }),
 );
+
 export type LimitsInUse = z.infer<typeof limitsInUseSchema>;
+
 export const exampleQuota = {
   plan: 'free',
   unit: 'tokens',
@@ -107,7 +66,8 @@ export const exampleQuota = {
   resetDate: '2026-04-01',
   topupUrl: 'https://billing.example.com/top-up',
 } as const;
-export const exampleLimits = {
+
+const exampleLimits = {
   plan: 'free',
   requestsPerMinute: { limit: 20, used: 3, resetMs: 41000 },
   tokensPerMinute: { limit: 60000, used: 1250, resetMs: 41000 },
@@ -189,3 +149,50 @@ export const quotaRoutes: readonly Route[] = [
     },
   }),
 ];
+
+/** What an account may use and has used, in its current plan file. */
+type CallerCounters = { caller: Caller; counters: LimitCounters; planFile: PlanFile };
+
+/** `changed`: the account of the caller after a change that this request has made. */
+export function presentQuota(
+  { caller: checked, counters, planFile }: CallerCounters,
+  topupUrl: string,
+  changed?: Account,
+): Quota {
+  const caller = { ...checked, ...(changed && accountStatusOf(changed)) };
+  const quota = quotaOf(counters, allowanceOf(caller, planFile));
+  const { period, limit, chargedTokens: used, reservedTokens: reserved, overageTokens: overageUsed, ...rest } = quota;
+  const { plan, overageEnabled } = caller;
+  const tokens = { limit, used, reserved, overageUsed, ...rest };
+  return { plan, unit: 'tokens', period, ...tokens, overageEnabled, resetDate: period.end, topupUrl };
+}
+
+/** Also counts the account's leases: one more call to Redis. */
+async function limitsInUse(
+  { caller: { account, plan }, counters: { lastMinute, dayRequests }, planFile }: CallerCounters,
+  redis: Redis,
+): Promise<LimitsInUse> {
+  const limits = planFile.plans[plan];
+  const [running = 0, lines = 0] = await redisUnavailable(
+    Promise.all([redis.hlen(leasesKey(account)), redis.hlen(leasesKey(account, 'batch'))]),
+  );
+  const { requests, tokens, resetMs } = lastMinute;
+  return {
+    plan,
+    requestsPerMinute: { limit: limits?.requestsPerMinute ?? null, used: requests, resetMs },
+    tokensPerMinute: { limit: limits?.tokensPerMinute ?? null, used: tokens, resetMs },
+    requestsPerDay: { limit: limits?.requestsPerDay ?? null, used: dayRequests },
+    requestsAtOnce: { limit: limits?.requestsAtOnce ?? null, used: running },
+    batchRequestsAtOnce: { limit: limits?.batchRequestsAtOnce ?? null, used: lines },
+  };
+}
+
+/** The counters of an unknown name would be created by reading them. */
+async function countersOf(
+  account: string,
+  planFile: PlanFile,
+  { store, operators }: Pick<AppParts, 'store' | 'operators'>,
+): Promise<CallerCounters> {
+  if ((await findPresent(store, account)) === undefined) throw noSuchAccount();
+  return { ...(await operators.readCountersOf(account)), planFile };
+}

@@ -22,9 +22,10 @@ import {
 } from './present-request.ts';
 
 const nameLengthMax = 128;
+
 const name = z.string().min(1).max(nameLengthMax);
 
-export const requestsQuery = z.strictObject({
+const requestsQuery = z.strictObject({
   limit: limitParameter({ max: 100, usual: 20 }),
   after: z
     .string()
@@ -36,24 +37,6 @@ export const requestsQuery = z.strictObject({
   key_id: name.optional().meta({ description: 'Only requests with the key of this id.' }),
 });
 
-/** Reads the page of the account's requests that the query asks for. */
-async function requestPageOf(
-  account: string,
-  { limit, after, model, outcome, key_id: keyId }: z.output<typeof requestsQuery>,
-  requestLookUp: Pick<RequestLookUp, 'find' | 'list'>,
-): Promise<RequestPage> {
-  const before = after === undefined ? undefined : await requestLookUp.find(account, after);
-  if (after !== undefined && before === undefined) {
-    throw validationError([{ path: 'after', message: 'there is no such request' }]);
-  }
-  return requestLookUp.list(account, { limit, before, filter: { model, outcome, keyId } });
-}
-
-function presentPage<Shown>({ requests, last, hasMore }: RequestPage, present: (request: FoundRequest) => Shown) {
-  const [first_id, last_id] = [requests[0]?.requestId ?? null, last?.requestId ?? null];
-  return { object: 'list' as const, data: requests.map(present), first_id, last_id, has_more: hasMore };
-}
-
 const params = {
   request: {
     description: 'The `x-request-id` of a request, or the `id` in its answer.',
@@ -61,16 +44,6 @@ const params = {
   },
 };
 
-function noSuchRequest(): ApiError {
-  return new ApiError(
-    'NOT_FOUND',
-    'There is no such request. One that was refused, for example with 429 or because a queue was full, is only in the log of its ingress.',
-  );
-}
-
-function lineOfBatch(): ApiError {
-  return new ApiError('CONFLICT', 'This is a line of a batch, and would be sent again. Cancel its batch.');
-}
 const exampleRequest = {
   id: 'req_01KBN4V4W0R2E9Z6Y5QH3T8MXA',
   answer_id: 'chatcmpl-8f1d2a',
@@ -91,6 +64,7 @@ const exampleRequest = {
   charged_tokens: 21,
   key_id: 'key_01KBN4V4W0R2E9Z6Y5QH3T8MXB',
 } as const;
+
 const exampleOperatorRequest = {
   ...exampleRequest,
   account: 'user:alice',
@@ -99,6 +73,7 @@ const exampleOperatorRequest = {
     backend: index === 0 ? 'onprem-a' : 'cloud-a',
   })),
 };
+
 const unknownUntilItsEnd = {
   queue_ms: null,
   first_token_ms: null,
@@ -230,3 +205,32 @@ export const requestRoutes: readonly Route[] = [
     },
   }),
 ];
+
+/** Reads the page of the account's requests that the query asks for. */
+async function requestPageOf(
+  account: string,
+  { limit, after, model, outcome, key_id: keyId }: z.output<typeof requestsQuery>,
+  requestLookUp: Pick<RequestLookUp, 'find' | 'list'>,
+): Promise<RequestPage> {
+  const before = after === undefined ? undefined : await requestLookUp.find(account, after);
+  if (after !== undefined && before === undefined) {
+    throw validationError([{ path: 'after', message: 'there is no such request' }]);
+  }
+  return requestLookUp.list(account, { limit, before, filter: { model, outcome, keyId } });
+}
+
+function presentPage<Shown>({ requests, last, hasMore }: RequestPage, present: (request: FoundRequest) => Shown) {
+  const [first_id, last_id] = [requests[0]?.requestId ?? null, last?.requestId ?? null];
+  return { object: 'list' as const, data: requests.map(present), first_id, last_id, has_more: hasMore };
+}
+
+function noSuchRequest(): ApiError {
+  return new ApiError(
+    'NOT_FOUND',
+    'There is no such request. One that was refused, for example with 429 or because a queue was full, is only in the log of its ingress.',
+  );
+}
+
+function lineOfBatch(): ApiError {
+  return new ApiError('CONFLICT', 'This is a line of a batch, and would be sent again. Cancel its batch.');
+}

@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import type { FleetProcess } from '../../shared/fleet/note-process.ts';
-import type { PlanFileStatus } from '../../shared/process/watch-plan-file.ts';
 import { named, type Route, route } from '../api/route.ts';
 import { presentPlanFile } from '../plan-file/present-plan-file.ts';
 
@@ -15,7 +14,7 @@ const serviceProcess = z.strictObject({
   started_at: z.iso.datetime(),
 });
 
-export const serviceSettingsSchema = named(
+const serviceSettingsSchema = named(
   'ServiceSettings',
   z.strictObject({
     object: z.literal('settings'),
@@ -32,27 +31,8 @@ export const serviceSettingsSchema = named(
 
 export type ServiceSettings = z.infer<typeof serviceSettingsSchema>;
 
-export type SettingsDeps = {
-  planFileStatus: () => PlanFileStatus;
-  /** The processes that are alive. */
-  processes: () => readonly FleetProcess[];
-};
-
-function byKindAndStart(one: FleetProcess, other: FleetProcess): number {
-  return one.kind.localeCompare(other.kind) || one.startedAt - other.startedAt;
-}
-
-function present({
-  id,
-  kind,
-  generation,
-  pools,
-  issues,
-  startedAt,
-}: FleetProcess): ServiceSettings['processes'][number] {
-  return { id, kind, generation, pools, issues, started_at: new Date(startedAt).toISOString() };
-}
 const exampleGeneration = '3f0c1c7c9a52';
+
 const exampleSettings = {
   object: 'settings',
   generation: exampleGeneration,
@@ -102,3 +82,18 @@ export const settingsRoutes: readonly Route[] = [
     },
   }),
 ];
+
+function byKindAndStart(one: FleetProcess, other: FleetProcess): number {
+  return one.kind.localeCompare(other.kind) || one.startedAt - other.startedAt;
+}
+
+function present({
+  id,
+  kind,
+  generation,
+  pools,
+  issues,
+  startedAt,
+}: FleetProcess): ServiceSettings['processes'][number] {
+  return { id, kind, generation, pools, issues, started_at: new Date(startedAt).toISOString() };
+}

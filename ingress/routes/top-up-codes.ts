@@ -15,7 +15,7 @@ import { named, type Route, route } from '../api/route.ts';
 
 const codeId = /^tuc_[0-9A-HJKMNP-TV-Z]{26}$/;
 
-export const codesQuery = z.strictObject({
+const codesQuery = z.strictObject({
   state: z.enum(shownCodeStates).optional().meta({ description: 'Only codes in this state.' }),
   limit: limitParameter({ max: 100, usual: 20 }),
   after: z
@@ -25,38 +25,20 @@ export const codesQuery = z.strictObject({
     .meta({ description: 'The code before the first one to return: `last_id` of the previous page.' }),
 });
 
-function presentCode(code: TopUpCode, now: Date): ShownTopUpCode {
-  const { id, tokens, note, createdAt, createdBy, createdFrom, expiresAt, redeemed, appliedAt, revoked } = code;
-  return {
-    id,
-    object: 'top_up_code',
-    tokens,
-    state: shownStateOf(code, now),
-    note: note ?? null,
-    created_at: secondsOf(createdAt),
-    created_by: createdBy,
-    created_from: createdFrom,
-    expires_at: secondsOrNull(expiresAt),
-    redeemed_at: secondsOrNull(redeemed?.at),
-    redeemed_by: redeemed?.account ?? null,
-    applied_at: secondsOrNull(appliedAt),
-    revoked_at: secondsOrNull(revoked?.at),
-    revoked_by: revoked?.by ?? null,
-    revoked_from: revoked?.from ?? null,
-  };
-}
-
 /** The requests and responses of the routes for top-up codes. */
 
 /** As for one top-up by an operator. */
 const tokensMax = 1e12;
+
 const countMax = 1_000;
+
 /** The last second of the year 9999. */
 const latestTime = 253_402_300_799;
+
 /** An example for texts. */
 export const topUpCodeForm = 'TOPUP-XXXXX-XXXXX-XXXXX-XXXXX-XXXXX-XXXXX';
 
-export const newCodesBody = named(
+const newCodesBody = named(
   'NewTopUpCodes',
   z.strictObject({
     tokens: z.int().positive().max(tokensMax).meta({ description: 'What each code adds to the month of its account.' }),
@@ -76,7 +58,9 @@ export const newCodesBody = named(
 );
 
 const seconds = z.int().nonnegative();
+
 const tokensSchema = z.int().positive();
+
 const idSchema = z.string();
 
 export const createdTopUpCodesSchema = named(
@@ -94,7 +78,7 @@ export const createdTopUpCodesSchema = named(
   }),
 );
 
-export const topUpCodeSchema = named(
+const topUpCodeSchema = named(
   'TopUpCode',
   z.strictObject({
     id: idSchema,
@@ -120,9 +104,11 @@ export const topUpCodeSchema = named(
 export const topUpCodeListSchema = named('TopUpCodeList', listOf(topUpCodeSchema));
 
 export type CreatedTopUpCode = z.infer<typeof createdTopUpCodesSchema>['data'][number];
+
 export type ShownTopUpCode = z.infer<typeof topUpCodeSchema>;
 
 const [id, tokens, expiresAt] = ['tuc_01KJMMA2KV0000015QP5D3J9J9', 500_000, 1_798_761_600];
+
 const exampleCode = {
   id,
   object: 'top_up_code',
@@ -240,11 +226,36 @@ export const topUpCodeRoutes: readonly Route[] = [
   }),
 ];
 
+function presentCode(code: TopUpCode, now: Date): ShownTopUpCode {
+  const { id, tokens, note, createdAt, createdBy, createdFrom, expiresAt, redeemed, appliedAt, revoked } = code;
+  return {
+    id,
+    object: 'top_up_code',
+    tokens,
+    state: shownStateOf(code, now),
+    note: note ?? null,
+    created_at: secondsOf(createdAt),
+    created_by: createdBy,
+    created_from: createdFrom,
+    expires_at: secondsOrNull(expiresAt),
+    redeemed_at: secondsOrNull(redeemed?.at),
+    redeemed_by: redeemed?.account ?? null,
+    applied_at: secondsOrNull(appliedAt),
+    revoked_at: secondsOrNull(revoked?.at),
+    revoked_by: revoked?.by ?? null,
+    revoked_from: revoked?.from ?? null,
+  };
+}
+
 /** Crockford's base32: no letter looks like a digit. */
 const alphabet = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
+
 const prefix = 'TOPUP';
+
 const groupLength = 5;
+
 const symbolCount = 30;
+
 /** Every letter but U. Without the flag `i`, under which some letters outside ASCII match, too. */
 const typedForm = /^[Tt][Oo][Pp][Uu][Pp][0-9A-TV-Za-tv-z]{30}$/;
 

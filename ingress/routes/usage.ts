@@ -28,48 +28,6 @@ import {
 } from '../usage/usage-report.ts';
 import { accountParameter, noSuchAccount } from './accounts.ts';
 
-type WantedUsage = { month: string } | { report: ReportQuery };
-
-/** What the query asks for. The current month, by Redis's clock, if it is empty. */
-function wantedUsage({ month, format, ...wanted }: z.output<typeof usageQuery>, now: number): WantedUsage {
-  const reportOf = (range: typeof wanted) => ({
-    report: reportQueryOf({ ...range, format }, { now, usual: usualGroups }),
-  });
-  if (Object.values(wanted).some((value) => value !== undefined)) return reportOf(wanted);
-  const shown = month ?? monthOf(new Date(now));
-  return format === 'csv' ? reportOf(daysOfMonth(shown)) : { month: shown };
-}
-
-type ReportRequest = Pick<RouteRequest, 'ctx' | 'planFile'>;
-
-/** Answers with the report of one account, which is a file if that is asked for. */
-function answerAccountReport(
-  { ctx, planFile }: ReportRequest,
-  { account, query }: { account: string; query: ReportQuery },
-  { store, log }: { store: Pick<Store, 'usage'>; log: Log },
-): Promise<UsageReport | undefined> {
-  const details = store.usage.details.read({ account, ...query.range });
-  return answerReport(ctx, { details, query, pricing: createPricing(planFile), isOfOneAccount: true }, { log });
-}
-
-/** The total is that of the days, which are read together. The store's sum is read at another time. */
-function presentUsage(month: string, days: UsageDay[]): Usage {
-  return { month, unit: 'tokens', total: totalOf(days), data: days };
-}
-
-/** A file has no names: it is kept, and names change. */
-async function withNames(report: UsageReport, { accounts: store }: Pick<Store, 'accounts'>): Promise<UsageReport> {
-  const accounts = report.data.flatMap(({ account }) => account ?? []);
-  if (accounts.length === 0) return report;
-  const found = await store.findNames([...new Set(accounts)]);
-  return { ...report, data: report.data.map((row) => ({ ...row, ...nameFieldOf(found, row.account ?? '') })) };
-}
-
-async function hasUsage({ usage }: Pick<Store, 'usage'>, account: string, range: DayRange): Promise<boolean> {
-  for await (const piece of usage.details.read({ account, ...range })) if (piece.length > 0) return true;
-  return false;
-}
-
 const exampleCounts = {
   requests: 3,
   failed: 1,
@@ -79,13 +37,16 @@ const exampleCounts = {
   chargedTokens: 42,
   overageTokens: 0,
 };
+
 const exampleUsage = {
   month: '2026-03',
   unit: 'tokens',
   total: exampleCounts,
   data: [{ day: '2026-03-02', model: 'small-chat', ...exampleCounts }],
 };
+
 const exampleSums = { ...exampleCounts, cachedTokens: 6, cost: '0.00001395', unpricedTokens: 0 };
+
 const exampleRange = {
   start: '2026-03-01',
   end: '2026-03-31',
@@ -93,19 +54,23 @@ const exampleRange = {
   currency: 'USD',
   total: exampleSums,
 };
+
 const exampleReport = {
   ...exampleRange,
   groupBy: ['day', 'key'],
   data: [{ day: '2026-03-02', key: 'key_01KBN4V4W0R2E9Z6Y5QH3T8MXA', ...exampleSums }],
 };
+
 const exampleReportOfAll = {
   ...exampleRange,
   groupBy: ['account'],
   data: [{ account: 'user:alice', ...exampleSums }],
 };
+
 const exampleCsv = `day,model,requests,failed,cancelled,promptTokens,cachedTokens,completionTokens,chargedTokens,overageTokens\r
 2026-03-02,small-chat,3,1,0,24,6,18,42,0\r
 `;
+
 const aboutReports = `With \`start\`, \`end\` or \`group_by\` it is a report: exact sums of days, at most 10,000 rows in JSON. With \`format=csv\` it is a file of any length. If the rest of the file cannot be read, the connection is closed before its end. With prices in the plan file, it has the cost of each row.`;
 
 export const usageRoutes: readonly Route[] = [
@@ -203,3 +168,45 @@ export const usageRoutes: readonly Route[] = [
     },
   }),
 ];
+
+type WantedUsage = { month: string } | { report: ReportQuery };
+
+/** What the query asks for. The current month, by Redis's clock, if it is empty. */
+function wantedUsage({ month, format, ...wanted }: z.output<typeof usageQuery>, now: number): WantedUsage {
+  const reportOf = (range: typeof wanted) => ({
+    report: reportQueryOf({ ...range, format }, { now, usual: usualGroups }),
+  });
+  if (Object.values(wanted).some((value) => value !== undefined)) return reportOf(wanted);
+  const shown = month ?? monthOf(new Date(now));
+  return format === 'csv' ? reportOf(daysOfMonth(shown)) : { month: shown };
+}
+
+type ReportRequest = Pick<RouteRequest, 'ctx' | 'planFile'>;
+
+/** Answers with the report of one account, which is a file if that is asked for. */
+function answerAccountReport(
+  { ctx, planFile }: ReportRequest,
+  { account, query }: { account: string; query: ReportQuery },
+  { store, log }: { store: Pick<Store, 'usage'>; log: Log },
+): Promise<UsageReport | undefined> {
+  const details = store.usage.details.read({ account, ...query.range });
+  return answerReport(ctx, { details, query, pricing: createPricing(planFile), isOfOneAccount: true }, { log });
+}
+
+/** The total is that of the days, which are read together. The store's sum is read at another time. */
+function presentUsage(month: string, days: UsageDay[]): Usage {
+  return { month, unit: 'tokens', total: totalOf(days), data: days };
+}
+
+/** A file has no names: it is kept, and names change. */
+async function withNames(report: UsageReport, { accounts: store }: Pick<Store, 'accounts'>): Promise<UsageReport> {
+  const accounts = report.data.flatMap(({ account }) => account ?? []);
+  if (accounts.length === 0) return report;
+  const found = await store.findNames([...new Set(accounts)]);
+  return { ...report, data: report.data.map((row) => ({ ...row, ...nameFieldOf(found, row.account ?? '') })) };
+}
+
+async function hasUsage({ usage }: Pick<Store, 'usage'>, account: string, range: DayRange): Promise<boolean> {
+  for await (const piece of usage.details.read({ account, ...range })) if (piece.length > 0) return true;
+  return false;
+}

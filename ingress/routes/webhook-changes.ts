@@ -12,7 +12,7 @@ import { limitParameter } from '../api/lists.ts';
 import { named } from '../api/route.ts';
 
 /** Workers read all endpoints of an account at each of its events. */
-export const endpointsMax = 10;
+const endpointsMax = 10;
 const oldSecretMs = 86_400_000;
 /** The current secret, and old ones that still sign. */
 const secretsMax = 4;

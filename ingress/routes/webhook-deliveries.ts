@@ -12,32 +12,6 @@ import { exampleWebhook, requireWebhooks, webhookParameter } from './webhooks.ts
 /** An endpoint gets at most one test in this time, so that tests do not fill the store. */
 const testEveryMs = 10_000;
 
-function sendAgain(found: Delivery | undefined): { result: Delivery; next: Delivery } {
-  if (found === undefined) throw noSuchDelivery();
-  const next = toSendAgain(found);
-  return { result: next, next };
-}
-
-type WebhookRequest = Pick<RouteRequest<'signIn', '/wh_:webhook'>, 'caller' | 'params'>;
-
-async function findWebhook(
-  { caller, params }: WebhookRequest,
-  store: Pick<Store, 'webhooks'>,
-): Promise<WebhookEndpoint> {
-  return endpointIn(await store.webhooks.findWebhooks(caller.account), params.webhook);
-}
-
-/** Fails with `CONFLICT` if the endpoint is disabled. */
-async function findEnabled(request: WebhookRequest, store: Pick<Store, 'webhooks'>): Promise<WebhookEndpoint> {
-  const endpoint = await findWebhook(request, store);
-  if (!endpoint.enabled) throw new ApiError('CONFLICT', 'The webhook endpoint is disabled. Enable it first.');
-  return endpoint;
-}
-
-function noSuchDelivery(): ApiError {
-  return new ApiError('NOT_FOUND', 'There is no such delivery.');
-}
-
 const exampleEvent = {
   id: 'evt_5f1c0a7be2d94c3f8a60d1b2c3e4f506',
   object: 'event',
@@ -45,6 +19,7 @@ const exampleEvent = {
   type: 'batch.completed',
   data: { id: 'batch_01KBN4V4W0R2E9Z6Y5QH3T8MXB' },
 } as const;
+
 const exampleDelivery = {
   id: exampleEvent.id,
   object: 'webhook_delivery',
@@ -58,9 +33,11 @@ const exampleDelivery = {
   created_at: 1_767_225_660,
   payload: exampleEvent,
 } as const;
+
 const exampleWaiting = { ...exampleDelivery, state: 'waiting', next_attempt_at: 1_767_225_660 } as const;
 
 const params = { webhook: webhookParameter };
+
 const common = { access: 'signIn', tag: 'Webhooks', noStore: true, guard: requireWebhooks } as const;
 
 export const webhookDeliveryRoutes: readonly Route[] = [
@@ -154,3 +131,29 @@ export const webhookDeliveryRoutes: readonly Route[] = [
     },
   }),
 ];
+
+function sendAgain(found: Delivery | undefined): { result: Delivery; next: Delivery } {
+  if (found === undefined) throw noSuchDelivery();
+  const next = toSendAgain(found);
+  return { result: next, next };
+}
+
+type WebhookRequest = Pick<RouteRequest<'signIn', '/wh_:webhook'>, 'caller' | 'params'>;
+
+async function findWebhook(
+  { caller, params }: WebhookRequest,
+  store: Pick<Store, 'webhooks'>,
+): Promise<WebhookEndpoint> {
+  return endpointIn(await store.webhooks.findWebhooks(caller.account), params.webhook);
+}
+
+/** Fails with `CONFLICT` if the endpoint is disabled. */
+async function findEnabled(request: WebhookRequest, store: Pick<Store, 'webhooks'>): Promise<WebhookEndpoint> {
+  const endpoint = await findWebhook(request, store);
+  if (!endpoint.enabled) throw new ApiError('CONFLICT', 'The webhook endpoint is disabled. Enable it first.');
+  return endpoint;
+}
+
+function noSuchDelivery(): ApiError {
+  return new ApiError('NOT_FOUND', 'There is no such delivery.');
+}

@@ -29,47 +29,15 @@ import {
   webhookChangeBody,
 } from './webhook-changes.ts';
 
-/** Fails with `VALIDATION_ERROR` for an address that events must not be sent to (contract.md#j4-webhook-addresses). */
-async function requirePublic(text: string, { rules }: WebhookSupport): Promise<string> {
-  try {
-    const url = parseWebhookUrl(text, rules);
-    await findPublicAddresses(url, rules);
-    return url.href;
-  } catch (error) {
-    if (!(error instanceof WebhookAddressError)) throw error;
-    throw validationError([{ path: 'url', message: error.message }]);
-  }
-}
-
-async function quotaToldNow(
-  { caller: { account }, at, planFile: { plans } }: Pick<RouteRequest<'signIn'>, 'caller' | 'at' | 'planFile'>,
-  store: Pick<Store, 'accounts' | 'usage'>,
-): Promise<WebhookEndpoint['quotaTold']> {
-  const month = monthOf(at);
-  return noteThresholds({}, month, reachedThresholds(await findQuotaUsage(store, { account, month, plans })));
-}
-
-type WebhookSupport = AppParts['http']['webhooks'];
-
-function secretsOf({ secrets }: WebhookSupport): Pick<WebhookSecrets, 'seal'> {
-  if (secrets === undefined) {
-    throw new ApiError('FORBIDDEN', 'The operator of this service has not enabled webhooks.');
-  }
-  return secrets;
-}
-
-/** Fails with `FORBIDDEN` if the operator has not enabled webhooks. */
-export function requireWebhooks(_request: unknown, { http }: Pick<AppParts, 'http'>): void {
-  secretsOf(http.webhooks);
-}
-
 export const webhookParameter = {
   description: 'The id of a webhook endpoint.',
   example: 'wh_01KBN4V4W0R2E9Z6Y5QH3T8MXA',
   pattern: /^wh_[0-9A-HJKMNP-TV-Z]{26}$/,
   missing: noSuchWebhook,
 };
+
 const params = { webhook: webhookParameter };
+
 const common = { access: 'signIn', tag: 'Webhooks', noStore: true, guard: requireWebhooks } as const;
 
 export const exampleWebhook = {
@@ -83,9 +51,13 @@ export const exampleWebhook = {
   old_secrets_until: null,
   created_at: 1_767_225_600,
 } as const;
+
 const { url, events, description } = exampleWebhook;
+
 const exampleSecret = 'whsec_…';
+
 const isOff = '`FORBIDDEN` also if the operator has not enabled webhooks.';
+
 export const webhookRoutes: readonly Route[] = [
   /** Creates an endpoint, and shows its secret only this once (contract.md#j3-deliveries). */
   route({
@@ -237,3 +209,37 @@ export const webhookRoutes: readonly Route[] = [
     },
   }),
 ];
+
+/** Fails with `VALIDATION_ERROR` for an address that events must not be sent to (contract.md#j4-webhook-addresses). */
+async function requirePublic(text: string, { rules }: WebhookSupport): Promise<string> {
+  try {
+    const url = parseWebhookUrl(text, rules);
+    await findPublicAddresses(url, rules);
+    return url.href;
+  } catch (error) {
+    if (!(error instanceof WebhookAddressError)) throw error;
+    throw validationError([{ path: 'url', message: error.message }]);
+  }
+}
+
+async function quotaToldNow(
+  { caller: { account }, at, planFile: { plans } }: Pick<RouteRequest<'signIn'>, 'caller' | 'at' | 'planFile'>,
+  store: Pick<Store, 'accounts' | 'usage'>,
+): Promise<WebhookEndpoint['quotaTold']> {
+  const month = monthOf(at);
+  return noteThresholds({}, month, reachedThresholds(await findQuotaUsage(store, { account, month, plans })));
+}
+
+type WebhookSupport = AppParts['http']['webhooks'];
+
+function secretsOf({ secrets }: WebhookSupport): Pick<WebhookSecrets, 'seal'> {
+  if (secrets === undefined) {
+    throw new ApiError('FORBIDDEN', 'The operator of this service has not enabled webhooks.');
+  }
+  return secrets;
+}
+
+/** Fails with `FORBIDDEN` if the operator has not enabled webhooks. */
+export function requireWebhooks(_request: unknown, { http }: Pick<AppParts, 'http'>): void {
+  secretsOf(http.webhooks);
+}

@@ -10,7 +10,7 @@ export type Sums = { counts: DetailCounts; cost: bigint; unpricedTokens: number 
 /** The usage of one combination of groups; `values` are those of the groups, in their order. */
 export type ReportRow = Sums & { values: readonly string[] };
 
-export type ReportOptions = { groups: readonly GroupName[]; pricing: Pricing | undefined };
+type ReportOptions = { groups: readonly GroupName[]; pricing: Pricing | undefined };
 
 /** About 40 MB. */
 const rowsAtOnceMax = 100_000;

@@ -3,7 +3,7 @@ import { validationError } from '../../shared/errors.ts';
 import type { DayRange } from '../../shared/store/usage/usage-store.ts';
 import { limitParameter } from '../api/lists.ts';
 
-export const reportFormats = ['json', 'csv'] as const;
+const reportFormats = ['json', 'csv'] as const;
 type Format = (typeof reportFormats)[number];
 
 /** In the order in which reports have them. */

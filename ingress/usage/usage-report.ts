@@ -24,7 +24,7 @@ import {
 } from './report-rows.ts';
 import { type GroupName, groupNames, type ReportQuery } from './usage-query.ts';
 
-export type Report = {
+type Report = {
   details: AsyncIterable<readonly UsageDetail[]>;
   query: ReportQuery;
   pricing: Pricing | undefined;
@@ -136,7 +136,7 @@ async function* joined(texts: AsyncIterable<string>): AsyncGenerator<string> {
 const rowsMax = 10_000;
 
 /** In the order of the columns and fields of a report. */
-export const shownCounts = [
+const shownCounts = [
   'requests',
   'failed',
   'cancelled',
@@ -176,13 +176,13 @@ export async function presentReport(
 }
 
 /** Adds rows to those of which the first ones are kept in the end. Sorts only when there are twice as many. */
-export function addToTop(kept: ReportRow[], piece: readonly ReportRow[], count: number): ReportRow[] {
+function addToTop(kept: ReportRow[], piece: readonly ReportRow[], count: number): ReportRow[] {
   const all = [...kept, ...piece];
   return all.length < 2 * count ? all : mostCharged(all, count);
 }
 
 /** The rows with the most charged tokens; of equal ones the first in order. */
-export function mostCharged(rows: readonly ReportRow[], count: number): ReportRow[] {
+function mostCharged(rows: readonly ReportRow[], count: number): ReportRow[] {
   return rows
     .toSorted((one, other) => other.counts.chargedTokens - one.counts.chargedTokens || byValues(one, other))
     .slice(0, count);
@@ -203,7 +203,7 @@ function tooManyRowsError() {
   return validationError([{ path: 'group_by', message }]);
 }
 
-export type Columns = { groups: readonly GroupName[]; pricing: Pricing | undefined };
+type Columns = { groups: readonly GroupName[]; pricing: Pricing | undefined };
 
 /** The names of the columns, as a line. */
 export function csvHeader({ groups, pricing }: Columns): string {
@@ -228,8 +228,8 @@ function textCell(text: string): string {
   const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
   return /[",\r\n]|^\s|\s$/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
-export const usageCounts = usageCountsSchema.shape;
-export const usageDay = z.strictObject({ day: date, model: z.string(), ...usageCounts });
+const usageCounts = usageCountsSchema.shape;
+const usageDay = z.strictObject({ day: date, model: z.string(), ...usageCounts });
 
 export const usageSchema = named(
   'Usage',
@@ -240,8 +240,8 @@ export const usageSchema = named(
     data: z.array(usageDay).meta({ description: 'By the day (UTC) of admission, then by model.' }),
   }),
 );
-export const detailCounts = detailCountsSchema.shape;
-export const costs = {
+const detailCounts = detailCountsSchema.shape;
+const costs = {
   cost: z
     .string()
     .optional()
@@ -281,6 +281,5 @@ export const usageReportSchema = named(
 
 export const usageOrReportSchema = named('UsageOrReport', z.union([usageSchema, usageReportSchema]));
 export type Usage = z.infer<typeof usageSchema>;
-export type UsageDay = z.infer<typeof usageDay>;
 export type UsageReport = z.infer<typeof usageReportSchema>;
 export type UsageRow = UsageReport['data'][number];
