@@ -5,7 +5,6 @@ import type { AnswerFormat, StreamEnding } from '../definition/answer-format.ts'
 import { type Endpoint, noHeaders, type RequestFormat } from '../definition/endpoint.ts';
 import { isHostedByOpenAi } from '../fields/hosted-tools.ts';
 import { meansTheSameInStream, publishedFields } from '../fields/refused-fields.ts';
-import { generationCost } from '../tokens/request-cost.ts';
 import { cutResponse, parseResponse, presentResponse, type ResponseAnswer, responseText } from './response-answers.ts';
 import { createResponseAssembler, createResponseConverter, responseAsEvents } from './response-events.ts';
 import {
@@ -42,18 +41,8 @@ const request: RequestFormat = {
     fields: { ...unsent, ...Object.fromEntries(dropped.map((name) => [name, undefined])), store: false },
     changes: { input: withTypes },
   }),
-  cost(response: ResponseRequest, { text, model }) {
-    const promptTokens = estimateInput(response, text);
-    return generationCost(response, {
-      promptTokens,
-      promptField: request.promptField,
-      limitFields: request.limitFields,
-      model,
-    });
-  },
   estimatePrompt: estimateInput,
   promptOf: inputPrompt,
-  choicesOf: () => 1,
 };
 
 const answer: AnswerFormat = {
