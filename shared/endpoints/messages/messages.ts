@@ -9,7 +9,7 @@ import { askWhole, type Endpoint, type EndpointHeaders, type RequestFormat } fro
 import { isHostedByAnthropic } from '../fields/hosted-tools.ts';
 import { meansTheSameInStream, publishedFields } from '../fields/refused-fields.ts';
 import { createMessageAssembler } from './assemble-message.ts';
-import { cutMessage, type MessageAnswer, messageText, parseMessage, presentMessage } from './message-answers.ts';
+import { cutMessage, messageText, parseMessage, presentMessage } from './message-answers.ts';
 import { createMessageConverter, messageAsEvents } from './message-events.ts';
 import {
   countRequestSchema,
@@ -95,12 +95,12 @@ const request: RequestFormat = {
 
 const answer: AnswerFormat = {
   parse: parseMessage,
-  writtenIn: (message: MessageAnswer) => messageText(message),
-  cut: (message: MessageAnswer, share) => cutMessage(message, share),
-  present: (message: MessageAnswer, tokens, context) => presentMessage(message, tokens, context),
+  writtenIn: messageText,
+  cut: cutMessage,
+  present: presentMessage,
   stream: {
     convert: createMessageConverter,
-    eventsOf: (message: MessageAnswer) => messageAsEvents(message),
+    eventsOf: messageAsEvents,
     assembly: { fields: {}, create: createMessageAssembler },
     ending: () => messageEnding,
   },

@@ -5,7 +5,7 @@ import type { AnswerFormat, StreamEnding } from '../definition/answer-format.ts'
 import { type Endpoint, noHeaders, type RequestFormat } from '../definition/endpoint.ts';
 import { isHostedByOpenAi } from '../fields/hosted-tools.ts';
 import { meansTheSameInStream, publishedFields } from '../fields/refused-fields.ts';
-import { cutResponse, parseResponse, presentResponse, type ResponseAnswer, responseText } from './response-answers.ts';
+import { cutResponse, parseResponse, presentResponse, responseText } from './response-answers.ts';
 import { createResponseAssembler, createResponseConverter, responseAsEvents } from './response-events.ts';
 import {
   estimateInput,
@@ -47,12 +47,12 @@ const request: RequestFormat = {
 
 const answer: AnswerFormat = {
   parse: parseResponse,
-  writtenIn: (response: ResponseAnswer) => responseText(response),
-  cut: (response: ResponseAnswer, share) => cutResponse(response, share),
-  present: (response: ResponseAnswer, tokens, context) => presentResponse(response, tokens, context),
+  writtenIn: responseText,
+  cut: cutResponse,
+  present: presentResponse,
   stream: {
     convert: createResponseConverter,
-    eventsOf: (response: ResponseAnswer) => responseAsEvents(response),
+    eventsOf: responseAsEvents,
     assembly: { fields: {}, create: createResponseAssembler },
     ending: createResponseEnding,
   },
