@@ -1,8 +1,8 @@
 import type { Registry } from 'prom-client';
-import { openAnswerBudget } from '../shared/bytes/answer-budget.ts';
 import { sendCancellation, sendTaken, type TakenPieces } from '../shared/jobs/control-messages.ts';
 import { createRelease } from '../shared/limits/release.ts';
 import { createSettle } from '../shared/limits/settle.ts';
+import { openAnswerBudget } from '../shared/process/answer-budget.ts';
 import type { IngressConfig } from '../shared/process/config.ts';
 import type { Log } from '../shared/process/log.ts';
 import { greetStore, openStore } from '../shared/process/open-store.ts';

@@ -1,9 +1,9 @@
-import type { AnswerBudget } from '../shared/bytes/answer-budget.ts';
 import type { BackendAgents } from '../shared/fleet/backend-agents.ts';
 import type { BackendKeys } from '../shared/fleet/backend-keys.ts';
 import { createKeptAnswers } from '../shared/jobs/idempotency.ts';
 import { createSettle } from '../shared/limits/settle.ts';
 import type { PlanFile } from '../shared/plan-file/plan-file.ts';
+import type { AnswerBudget } from '../shared/process/answer-budget.ts';
 import type { WorkerConfig } from '../shared/process/config.ts';
 import type { Log } from '../shared/process/log.ts';
 import type { LimitMetrics } from '../shared/process/metrics.ts';

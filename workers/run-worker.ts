@@ -1,10 +1,10 @@
 import type { Registry } from 'prom-client';
 import { ulid } from 'ulid';
-import { openAnswerBudget } from '../shared/bytes/answer-budget.ts';
 import { aborted, within } from '../shared/concurrency/shutdown.ts';
 import type { WorkerLoad } from '../shared/fleet/note-process.ts';
 import { outboxLengthFor } from '../shared/jobs/usage-outbox.ts';
 import type { PlanFile } from '../shared/plan-file/plan-file.ts';
+import { openAnswerBudget } from '../shared/process/answer-budget.ts';
 import { readWorkerConfig, type WorkerConfig } from '../shared/process/config.ts';
 import type { Log } from '../shared/process/log.ts';
 import { createRemoveOldSeries } from '../shared/process/metrics.ts';

@@ -1,6 +1,6 @@
 import { createLocalJWKSet } from 'jose';
 import { z } from 'zod';
-import { type Clock, systemClock } from '../../shared/bytes/answer-budget.ts';
+import { type Clock, systemClock } from '../../shared/process/answer-budget.ts';
 import type { Log } from '../../shared/process/log.ts';
 import { reasonOf, serversIn } from '../../shared/process/start-error.ts';
 import { createPacedFetches, type FetchResult } from './paced-fetches.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from '../../shared/bytes/answer-budget.ts';
+import type { Clock } from '../../shared/process/answer-budget.ts';
 
 /** `asOf` is when the fetch began: a later change at the source may be missing in the value. */
 export type FetchResult<Value> = { asOf: number } & ({ ok: true; value: Value } | { ok: false; failure: unknown });

@@ -1,7 +1,6 @@
-import { type Clock, systemClock } from '../../shared/bytes/answer-budget.ts';
-import { createHeldBytes, type HeldSource, type Source } from '../../shared/bytes/held-bytes.ts';
-import { createPausedSources } from '../../shared/bytes/paused-sources.ts';
 import { ApiError } from '../../shared/errors.ts';
+import { type Clock, systemClock } from '../../shared/process/answer-budget.ts';
+import { createHeldBytes, createPausedSources, type HeldSource, type Source } from '../../shared/process/held-bytes.ts';
 
 /** One body's share of the budget. */
 export interface BodyShare {

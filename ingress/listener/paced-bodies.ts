@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
-import { type Clock, systemClock } from '../../shared/bytes/answer-budget.ts';
 import { ApiError } from '../../shared/errors.ts';
+import { type Clock, systemClock } from '../../shared/process/answer-budget.ts';
 import { overloadError } from './request-headers.ts';
 
 /** Bodies from here on are large: parsing and queueing a smaller one blocks the process for a few milliseconds. */

@@ -1,4 +1,3 @@
-import { type Clock, systemClock } from '../../shared/bytes/answer-budget.ts';
 import type { StreamEnding } from '../../shared/endpoints/definition/answer-format.ts';
 import { endpointAt } from '../../shared/endpoints/routes.ts';
 import { ApiError, temporarilyUnavailable, toApiError } from '../../shared/errors.ts';
@@ -7,6 +6,7 @@ import type { InferenceJob } from '../../shared/jobs/inference-job.ts';
 import type { RunProgress } from '../../shared/jobs/replies.ts';
 import type { SuspensionWatch } from '../../shared/limits/watch-suspensions.ts';
 import { queueMsOf } from '../../shared/plan-file/plan-file.ts';
+import { type Clock, systemClock } from '../../shared/process/answer-budget.ts';
 import { queueAttributes, type Span, traced } from '../../shared/tracing/span.ts';
 import { accountSuspended } from '../authentication/check-caller.ts';
 import { setHeaders } from '../listener/request-headers.ts';

@@ -1,9 +1,9 @@
-import type { HeldAnswer } from '../../shared/bytes/answer-budget.ts';
-import type { Source } from '../../shared/bytes/held-bytes.ts';
 import type { ApiError } from '../../shared/errors.ts';
 import { piecesAheadMax } from '../../shared/jobs/control-messages.ts';
 import type { TokenUsage } from '../../shared/jobs/replies.ts';
 import { ownText } from '../../shared/json/json-values.ts';
+import type { HeldAnswer } from '../../shared/process/answer-budget.ts';
+import type { Source } from '../../shared/process/held-bytes.ts';
 
 /**
  * `chunk` is text for the client, unchanged. `piece` is a part of a large body that has `length` bytes. `end` is last, with the body of an

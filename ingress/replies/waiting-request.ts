@@ -1,9 +1,9 @@
-import type { AnswerBudget, HeldAnswer } from '../../shared/bytes/answer-budget.ts';
 import { type ApiError, deadlineExceeded, replyLost, waitedTooLong } from '../../shared/errors.ts';
 import type { TakenPieces } from '../../shared/jobs/control-messages.ts';
 import { mayKeepAnswer } from '../../shared/jobs/idempotency.ts';
 import { type Reply, type RunProgress, unpackError } from '../../shared/jobs/replies.ts';
 import type { ReleaseAnswer } from '../../shared/limits/release.ts';
+import type { AnswerBudget, HeldAnswer } from '../../shared/process/answer-budget.ts';
 import { holderOf } from '../../shared/store/records/account.ts';
 import type { DeliveredTokens, HeldLease } from '../limits/settle-interrupted.ts';
 import type { QueuePlace } from '../queue/queue-bounds.ts';

@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import { type Clock, systemClock } from '../../shared/bytes/answer-budget.ts';
 import { within } from '../../shared/concurrency/shutdown.ts';
 import type { StreamEnding } from '../../shared/endpoints/definition/answer-format.ts';
 import { toApiError } from '../../shared/errors.ts';
 import type { TokenUsage } from '../../shared/jobs/replies.ts';
+import { type Clock, systemClock } from '../../shared/process/answer-budget.ts';
 import type { AppContext } from '../request-state.ts';
 import type { ReplyEvent } from './reply-buffer.ts';
 import type { ExpectedReply } from './waiting-request.ts';

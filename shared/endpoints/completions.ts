@@ -25,7 +25,6 @@ import {
 import { choicesMax, readOutputLimit } from './fields/output-limit.ts';
 import { defaultExtraFields, publishedFields } from './fields/refused-fields.ts';
 import { estimatePrompts, promptsOf } from './tokens/media-tokens.ts';
-import { generationCost } from './tokens/request-cost.ts';
 
 const count = z.int().positive();
 
@@ -94,17 +93,6 @@ const request: RequestFormat = {
     };
   },
 
-  cost(completion: CompletionRequest, { text, model }) {
-    const { prompts } = promptsIn(completion.prompt);
-    const promptTokens = request.estimatePrompt(completion, text);
-    return generationCost(completion, {
-      promptTokens,
-      promptField: request.promptField,
-      limitFields: request.limitFields,
-      prompts,
-      model,
-    });
-  },
   estimatePrompt: (completion, text) => estimatePrompts(completion, 'prompt', text),
 
   promptOf: (payload) => promptsOf({ ...payload }, 'prompt'),

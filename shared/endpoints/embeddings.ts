@@ -6,11 +6,10 @@ import { answerBytesMax, parseBackendJson } from './answers/parse-backend-json.t
 import { mapped, reportedTokens, withMissing, withModel } from './answers/with-missing.ts';
 import { createVectorCutter } from './cut-vectors.ts';
 import type { AnswerFormat, ReportedUsage, SizeBudget, Vector, WholeAnswer } from './definition/answer-format.ts';
-import { type Endpoint, noHeaders, type RequestFormat } from './definition/endpoint.ts';
+import { askWhole, type Endpoint, noHeaders, type RequestFormat } from './definition/endpoint.ts';
 import { promptInput } from './fields/common-fields.ts';
 import { publishedFields } from './fields/refused-fields.ts';
 import { estimatePrompts, promptsOf } from './tokens/media-tokens.ts';
-import { promptCost } from './tokens/request-cost.ts';
 
 /** All fields of OpenAI's published description of `POST /v1/embeddings` (openai/openai-openapi, `CreateEmbeddingRequest`). */
 const embeddingRequestSchema = z.looseObject({
@@ -24,8 +23,6 @@ const embeddingRequestSchema = z.looseObject({
   encoding_format: z.enum(['float', 'base64']).nullish().meta({ description: 'Default: `float`.' }),
   user: z.string().nullish(),
 });
-
-type EmbeddingRequest = z.infer<typeof embeddingRequestSchema>;
 
 const answerSchema = z.looseObject({
   model: z.string().nullish(),
@@ -98,20 +95,10 @@ const request: RequestFormat = {
   promptField: 'input',
   limitFields: [],
 
-  ask: ({ model }: EmbeddingRequest) => ({
-    model,
-    stream: false,
-    includeUsage: false,
-    assembled: false,
-    choices: 1,
-    fields: {},
-  }),
-  cost: (embedding, { text }) =>
-    promptCost({ promptTokens: request.estimatePrompt(embedding, text), promptField: request.promptField }),
+  ask: askWhole,
   estimatePrompt: (embedding, text) => estimatePrompts(embedding, 'input', text),
 
   promptOf: (payload) => promptsOf({ ...payload }, 'input'),
-  choicesOf: () => 1,
 };
 
 /** `POST /v1/embeddings`. */

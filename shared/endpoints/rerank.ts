@@ -4,12 +4,11 @@ import { notAnAnswer } from './answers/backend-error.ts';
 import { parseBackendJson } from './answers/parse-backend-json.ts';
 import { mapped, reportedTokens, withMissing, withModel } from './answers/with-missing.ts';
 import type { AnswerFormat, WholeAnswer } from './definition/answer-format.ts';
-import { type Endpoint, noHeaders, type Prompt, type RequestFormat } from './definition/endpoint.ts';
+import { askWhole, type Endpoint, noHeaders, type Prompt, type RequestFormat } from './definition/endpoint.ts';
 import { listOf } from './fields/common-fields.ts';
 import { publishedFields } from './fields/refused-fields.ts';
 import { estimateTokens } from './tokens/estimate-tokens.ts';
 import { estimateWithMedia, type MediaSum, readOpenAiMedia, textsIn, withoutMedia } from './tokens/media-tokens.ts';
-import { promptCost } from './tokens/request-cost.ts';
 
 /** OpenAI's kind of parts, for models that read images as well. */
 const item = z.union([z.string(), z.looseObject({})], { error: 'expected a string or an object' });
@@ -31,8 +30,6 @@ const rerankRequestSchema = z.looseObject({
   return_documents: z.boolean().nullish(),
   top_n: z.int().nonnegative().nullish().meta({ description: 'How many results to return. Default: all.' }),
 });
-
-type RerankRequest = z.infer<typeof rerankRequestSchema>;
 
 const answerSchema = z.looseObject({
   model: z.string().nullish(),
@@ -131,17 +128,7 @@ const request: RequestFormat = {
   promptField: 'documents',
   limitFields: [],
 
-  ask: ({ model }: RerankRequest) => ({
-    model,
-    stream: false,
-    includeUsage: false,
-    assembled: false,
-    choices: 1,
-    fields: {},
-  }),
-  cost(asked: RerankRequest, { text }) {
-    return promptCost({ promptTokens: request.estimatePrompt(asked, text), promptField: request.promptField });
-  },
+  ask: askWhole,
   estimatePrompt: (asked: PromptFields, text) =>
     estimateWithMedia(asked, { text, fields: ['query', 'documents'], readMedia: readOpenAiMedia }) +
     repeatedTokens(asked),
@@ -151,7 +138,6 @@ const request: RequestFormat = {
     const shown = [payload.query, payload.documents].flat().map((item) => withoutMedia(item, readOpenAiMedia, media));
     return { texts: [...shown.flatMap(textsOf), ...media.texts], tokens: media.tokens };
   },
-  choicesOf: () => 1,
 };
 
 /** `POST /v1/rerank`. Cohere's clients call `/v2/rerank`, and others `/rerank` (contract.md#d15-other-clients). */

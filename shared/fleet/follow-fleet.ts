@@ -88,7 +88,7 @@ const workerSchema = z.object({ pools: z.union([z.array(z.string()), z.object({}
 /** The queue dashboard asks for each of its queues at once, and the metrics ask for each pool. */
 const freshMs = 1_000;
 
-/** Reads the workers that announce themselves when they renew their shares of backends (`workers/shares`). */
+/** Reads the workers that announce themselves when they renew their shares of backends (`workers/fleet-limits`). */
 export function createListWorkers(redis: Redis): ListWorkers {
   let latest: { at: number; workers: Promise<{ id: string; pools: string[] }[]> } | undefined;
 

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import test from 'ava';
 import { Registry } from 'prom-client';
 import { createIngressMetrics } from '../../ingress/metrics.ts';
-import { openAnswerBudget } from '../../shared/bytes/answer-budget.ts';
+import { openAnswerBudget } from '../../shared/process/answer-budget.ts';
 import { createRegistry } from '../../shared/process/metrics.ts';
 import { observeReadiness } from '../../shared/process/operations.ts';
 import { observePlanFile } from '../../shared/process/watch-plan-file.ts';

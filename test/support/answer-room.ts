@@ -1,4 +1,4 @@
-import { createAnswerBudget, type HeldAnswer } from '../../shared/bytes/answer-budget.ts';
+import { createAnswerBudget, type HeldAnswer } from '../../shared/process/answer-budget.ts';
 import { type AnswerRoom, createAnswerRoom } from '../../workers/backend-client/call-backend.ts';
 
 /** What is held of an answer in a process that holds no other. */

@@ -15,8 +15,8 @@ import { answerBrokenRequest, answerErrors } from '../../ingress/middleware/answ
 import { readJsonBody } from '../../ingress/middleware/read-json-body.ts';
 import { assignRequestId } from '../../ingress/middleware/request-head.ts';
 import { type RequestState, type Stage, stateOf } from '../../ingress/request-state.ts';
-import { type Clock, systemClock } from '../../shared/bytes/answer-budget.ts';
 import { ApiError } from '../../shared/errors.ts';
+import { type Clock, systemClock } from '../../shared/process/answer-budget.ts';
 import { recordedLog } from './recorded-log.ts';
 import { unboundedConnections } from './unbounded-connections.ts';
 

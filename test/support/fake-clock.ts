@@ -1,5 +1,5 @@
 import { setImmediate as settled } from 'node:timers/promises';
-import type { Clock } from '../../shared/bytes/answer-budget.ts';
+import type { Clock } from '../../shared/process/answer-budget.ts';
 
 export interface FakeClock extends Clock {
   /** Advances the time, runs each due timer at its time, and waits until all that follows from it has settled. */

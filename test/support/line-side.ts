@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Registry } from 'prom-client';
 import type { Batch } from '../../shared/batches/batch.ts';
-import { createAnswerBudget } from '../../shared/bytes/answer-budget.ts';
 import { temporarilyUnavailable } from '../../shared/errors.ts';
 import { createBackendAgents } from '../../shared/fleet/backend-agents.ts';
 import { createAdmit } from '../../shared/limits/admit.ts';
@@ -10,6 +9,7 @@ import { createRelease } from '../../shared/limits/release.ts';
 import { createSeed } from '../../shared/limits/seed.ts';
 import { createSettle } from '../../shared/limits/settle.ts';
 import { watchSuspensions } from '../../shared/limits/watch-suspensions.ts';
+import { createAnswerBudget } from '../../shared/process/answer-budget.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { leasesKey, versionKey } from '../../shared/redis/keys.ts';
 import { type Account, callerOf } from '../../shared/store/records/account.ts';

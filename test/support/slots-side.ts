@@ -1,7 +1,6 @@
 import type { ExecutionContext } from 'ava';
 import { type PlanFile, parsePlanFile } from '../../shared/plan-file/plan-file.ts';
-import type { Ask } from '../../workers/backends/backend-slots.ts';
-import { createBackendSlots, type SlotAnswer } from '../../workers/backends/backend-slots.ts';
+import { type Ask, createBackendSlots, type SlotAnswer } from '../../workers/backends/backend-slots.ts';
 import type { Slot } from '../../workers/backends/reservation.ts';
 import type { BreakerStatus } from '../../workers/backends/served-backends.ts';
 import type { Share } from '../../workers/fleet-limits/renew-shares.ts';

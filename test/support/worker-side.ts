@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { Registry } from 'prom-client';
-import { createAnswerBudget } from '../../shared/bytes/answer-budget.ts';
 import { createBackendAgents } from '../../shared/fleet/backend-agents.ts';
 import { createKeptAnswers } from '../../shared/jobs/idempotency.ts';
 import { type InferenceJob, inferenceJobSchema } from '../../shared/jobs/inference-job.ts';
 import type { Reply } from '../../shared/jobs/replies.ts';
 import { createSettle } from '../../shared/limits/settle.ts';
 import { type PlanFile, parsePlanFile } from '../../shared/plan-file/plan-file.ts';
+import { createAnswerBudget } from '../../shared/process/answer-budget.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { createOwnFields } from '../../workers/backend-client/body-for.ts';
 import { createCallBackend } from '../../workers/backend-client/call-backend.ts';

@@ -1,11 +1,11 @@
 import type { Dispatcher } from 'undici';
-import type { HeldAnswer } from '../../shared/bytes/answer-budget.ts';
-import type { Source } from '../../shared/bytes/held-bytes.ts';
 import { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
 import { createSizeBudget } from '../../shared/endpoints/answers/parse-backend-json.ts';
 import type { SizeBudget } from '../../shared/endpoints/definition/answer-format.ts';
 import { addressOf, headersOf } from '../../shared/fleet/ask-backend.ts';
 import type { Backend, Timeouts } from '../../shared/plan-file/plan-file.ts';
+import type { HeldAnswer } from '../../shared/process/answer-budget.ts';
+import type { Source } from '../../shared/process/held-bytes.ts';
 import type { TraceContext } from '../../shared/tracing/span.ts';
 import { type BodyReader, type Exchange, exchange, type Head } from './exchange.ts';
 import { readRefusal, readWhole, type WholeBody, wholeText } from './read-body.ts';

@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { type Dispatcher, errors } from 'undici';
-import type { Source } from '../../shared/bytes/held-bytes.ts';
 import { inTurn } from '../../shared/concurrency/in-turn.ts';
 import { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
+import type { Source } from '../../shared/process/held-bytes.ts';
 import { createTimeLimit, type TimeLimit } from './time-limit.ts';
 
 /** One HTTP call, as the reader of its answer sees it. Only the first outcome counts. */

@@ -1,5 +1,4 @@
 import { ulid } from 'ulid';
-import type { AnswerBudget } from '../../shared/bytes/answer-budget.ts';
 import { ApiError, temporarilyUnavailable } from '../../shared/errors.ts';
 import { createAdmit } from '../../shared/limits/admit.ts';
 import { createAskLimits } from '../../shared/limits/ask-limits.ts';
@@ -8,6 +7,7 @@ import { createSeed } from '../../shared/limits/seed.ts';
 import type { Settle } from '../../shared/limits/settle.ts';
 import { watchSuspensions } from '../../shared/limits/watch-suspensions.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
+import type { AnswerBudget } from '../../shared/process/answer-budget.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { LimitMetrics } from '../../shared/process/metrics.ts';
 import { type Redis, redisNow, redisUnavailable } from '../../shared/redis/connections.ts';

@@ -63,7 +63,7 @@ export async function promptUsage(job: QueuedCall): Promise<TokenUsage> {
  * (contract.md#ho5-proof-of-usage).
  */
 export async function unknownUsage(job: QueuedCall): Promise<TokenUsage> {
-  const choices = endpointAt(job.endpoint).request.choicesOf(JSON.parse(job.payload));
+  const choices = endpointAt(job.endpoint).request.choicesOf?.(JSON.parse(job.payload)) ?? 1;
   return { ...(await promptUsage(job)), completionTokens: job.outputTokensMax * choices };
 }
 

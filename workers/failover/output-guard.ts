@@ -27,7 +27,7 @@ export function createOutputGuard({
 
   /** The most that may be charged: the limit for each choice. The payload is parsed only once the limit of one choice is exceeded. */
   function tokensMax(): number {
-    choices ??= request.choicesOf(JSON.parse(payload));
+    choices ??= request.choicesOf?.(JSON.parse(payload)) ?? 1;
     return outputTokensMax * choices;
   }
 

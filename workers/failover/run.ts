@@ -1,6 +1,6 @@
-import type { HeldAnswer } from '../../shared/bytes/answer-budget.ts';
 import type { InferenceJob, QueuedCall } from '../../shared/jobs/inference-job.ts';
 import type { RunProgress } from '../../shared/jobs/replies.ts';
+import type { HeldAnswer } from '../../shared/process/answer-budget.ts';
 import type { Lane } from '../../shared/redis/keys.ts';
 import type { UsageAttempt } from '../../shared/store/usage/usage-record.ts';
 import type { Span } from '../../shared/tracing/span.ts';

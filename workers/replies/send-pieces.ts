@@ -1,6 +1,6 @@
-import type { HeldAnswer } from '../../shared/bytes/answer-budget.ts';
 import { nextTurn } from '../../shared/concurrency/in-turn.ts';
 import { pieceBytesMax, piecesAheadMax, type TakenPieces } from '../../shared/jobs/control-messages.ts';
+import type { HeldAnswer } from '../../shared/process/answer-budget.ts';
 
 /** The body of a complete response: its text, or its bytes in parts. */
 export type AnswerBody = string | readonly Buffer[];

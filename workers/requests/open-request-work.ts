@@ -1,9 +1,9 @@
-import type { AnswerBudget } from '../../shared/bytes/answer-budget.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { KeptAnswers } from '../../shared/jobs/idempotency.ts';
 import { inferenceJobSchema } from '../../shared/jobs/inference-job.ts';
 import type { Settle } from '../../shared/limits/settle.ts';
 import { type PlanFile, queueMsMax } from '../../shared/plan-file/plan-file.ts';
+import type { AnswerBudget } from '../../shared/process/answer-budget.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { LimitMetrics } from '../../shared/process/metrics.ts';
 import type { Redis } from '../../shared/redis/connections.ts';

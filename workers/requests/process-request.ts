@@ -1,5 +1,4 @@
 import { Counter, Histogram, type Registry } from 'prom-client';
-import type { AnswerBudget } from '../../shared/bytes/answer-budget.ts';
 import { answerTooLarge } from '../../shared/endpoints/answers/parse-backend-json.ts';
 import {
   type ApiError,
@@ -14,6 +13,7 @@ import {
 import { mayKeepAnswer } from '../../shared/jobs/idempotency.ts';
 import { type InferenceJob, inferenceJobSchema } from '../../shared/jobs/inference-job.ts';
 import { type PlanFile, queueMsOf } from '../../shared/plan-file/plan-file.ts';
+import type { AnswerBudget } from '../../shared/process/answer-budget.ts';
 import type { Log } from '../../shared/process/log.ts';
 import { durationBuckets } from '../../shared/process/metrics.ts';
 import { holderOf } from '../../shared/store/records/account.ts';

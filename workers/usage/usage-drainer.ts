@@ -219,7 +219,7 @@ async function repeat(step: () => Promise<void>, signal: AbortSignal): Promise<v
   }
 }
 
-/** A lease lives at least 30 s (lease-life.ts), so one that starts after a check never expires late. */
+/** A lease lives at least 30 s (admit.ts), so one that starts after a check never expires late. */
 const expireEveryMsMax = 20_000;
 const expireEveryMs = 1_000;
 /** Few round trips for 64 partitions, and few concurrent calls if many leases have to be ended. */

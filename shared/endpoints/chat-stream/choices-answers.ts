@@ -21,12 +21,12 @@ import { type ChoicesKind, completeAnswer } from './present-chunks.ts';
 export function choicesAnswers(kind: ChoicesKind, assembly?: StreamFormat['assembly']): AnswerFormat {
   return {
     parse: parseAnswer,
-    writtenIn: (answer: BackendAnswer) => answerText(answer),
-    cut: (answer: BackendAnswer, share) => cutAnswer(answer, share),
+    writtenIn: answerText,
+    cut: cutAnswer,
     present: (answer: BackendAnswer, tokens, context) => presentAnswer(answer, tokens, { ...context, kind }),
     stream: {
       convert: (options) => createChunkConverter(kind, options),
-      eventsOf: (answer: BackendAnswer) => wholeAsChunks(answer),
+      eventsOf: wholeAsChunks,
       ...(assembly !== undefined && { assembly }),
       ending: () => doneEnding,
     },

@@ -5,7 +5,6 @@ import { type Endpoint, noHeaders, type RequestFormat } from '../definition/endp
 import { withUsageAtEnd } from '../fields/common-fields.ts';
 import { choicesMax, readOutputLimit } from '../fields/output-limit.ts';
 import { defaultExtraFields, publishedFields } from '../fields/refused-fields.ts';
-import { generationCost } from '../tokens/request-cost.ts';
 import { createChatChoice } from './assemble-choice.ts';
 import {
   type ChatRequest,
@@ -42,15 +41,6 @@ const request: RequestFormat = {
     };
   },
 
-  cost(chat: ChatRequest, { text, model }) {
-    const promptTokens = estimateChatPrompt(chat, text);
-    return generationCost(chat, {
-      promptTokens,
-      promptField: request.promptField,
-      limitFields: request.limitFields,
-      model,
-    });
-  },
   estimatePrompt: estimateChatPrompt,
 
   promptOf: chatPrompt,

@@ -1,6 +1,5 @@
 import type { z } from 'zod';
 import type { FieldFormat } from '../fields/listed-fields.ts';
-import type { RequestCost } from '../tokens/request-cost.ts';
 import type { AnswerFormat, ErrorFormat } from './answer-format.ts';
 
 /**
@@ -59,11 +58,10 @@ export type RequestSummary = {
   changes?: Readonly<Record<string, (sent: unknown) => unknown>>;
 };
 
-/** `text` is the payload. Without `outputTokensMax`, the model generates nothing. */
-type CostBasis = {
-  text: string;
-  model: { outputTokensMax?: number | undefined; clampOutputTokens?: boolean | undefined };
-};
+/** What a request asks for whose answer the model does not generate. */
+export function askWhole({ model }: { model: string }): RequestSummary {
+  return { model, stream: false, includeUsage: false, assembled: false, choices: 1, fields: {} };
+}
 
 /** The texts of a prompt, and tokens that they do not show: of token ids, and around messages. */
 export type Prompt = { texts: string[]; tokens: number };
@@ -79,13 +77,14 @@ export interface RequestFormat {
   ask(request: object): RequestSummary;
   /** Whether nothing is charged, however the request ends. */
   readonly isFree?: boolean;
-  /** The most that the request may cost. Fails with `VALIDATION_ERROR` if it asks for more than the model may generate. */
-  cost(request: object, priced: CostBasis): RequestCost;
   /** Estimates the tokens of the prompt of any object, also one that the schema would refuse. `text` is the object as JSON. */
   estimatePrompt(request: object, text: string): number;
   /** The field with the prompt. */
   readonly promptField: string;
-  /** The names of the output limit: the service removes them from the client's request, and sends its own limit under them. */
+  /**
+   * The names of the output limit: the service removes them from the client's request, and sends its own limit under them. The first counts
+   * if the request does not set one. None if nothing is generated.
+   */
   readonly limitFields: readonly string[];
   /** The prompt of a payload, for the tokenizer. */
   promptOf(payload: object): Prompt;
@@ -93,6 +92,6 @@ export interface RequestFormat {
   repeatsOfPrompt?(payload: string): number;
   /** How many prompts a payload has, each with choices of its own. Undefined for one. */
   promptsIn?(payload: object): number;
-  /** The number of choices that tokens were reserved for, in a payload. */
-  choicesOf(payload: object): number;
+  /** The number of choices that tokens were reserved for, in a payload. Undefined for one. */
+  choicesOf?(payload: object): number;
 }

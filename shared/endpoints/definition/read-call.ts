@@ -3,7 +3,7 @@ import { exactly, type SentJson, wellFormedJson } from '../../json/exact-json.ts
 import type { Json } from '../../json/json-values.ts';
 import { withoutNulls } from '../fields/absent-fields.ts';
 import type { CleanedRequest, ListedFields } from '../fields/listed-fields.ts';
-import type { RequestCost } from '../tokens/request-cost.ts';
+import { type RequestCost, requestCost } from '../tokens/request-cost.ts';
 import type { Endpoint, RequestSummary } from './endpoint.ts';
 
 /**
@@ -78,7 +78,7 @@ export function readCall(endpoint: Endpoint, sentByClient: SentJson, options: Op
   const unlimited = Object.fromEntries(request.limitFields.map((name) => [name, undefined]));
   // Fields that the worker inserts in front are removed: if a field occurs twice, some servers use the last.
   const payload = JSON.stringify({ ...changed(exact, changes), ...replaced, ...unlimited });
-  const cost = request.cost(value, { text: payload, model });
+  const cost = requestCost(value, { measure: request, text: payload, model });
   return {
     endpoint: endpoint.path,
     ...asked,

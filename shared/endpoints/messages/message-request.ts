@@ -85,8 +85,6 @@ export type MessageRequest = z.infer<typeof messageRequestSchema>;
 /** The same of `POST /v1/messages/count_tokens`. */
 export const countRequestSchema = z.looseObject(prompt);
 
-export type CountRequest = z.infer<typeof countRequestSchema>;
-
 /** Betas that only change the prompt, the answer's format or how tokens are counted. Source: Anthropic's SDK, and what its agents send. */
 const passed = new Set([
   ...['claude-code-20250219', 'fine-grained-tool-streaming-2025-05-14', 'effort-2025-11-24'],

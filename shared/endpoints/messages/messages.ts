@@ -5,15 +5,13 @@ import { namedEvent } from '../answers/convert-events.ts';
 import { parseBackendJson } from '../answers/parse-backend-json.ts';
 import { reportedTokens } from '../answers/with-missing.ts';
 import type { AnswerFormat, ErrorFormat, StreamEnding } from '../definition/answer-format.ts';
-import type { Endpoint, EndpointHeaders, RequestFormat } from '../definition/endpoint.ts';
+import { askWhole, type Endpoint, type EndpointHeaders, type RequestFormat } from '../definition/endpoint.ts';
 import { isHostedByAnthropic } from '../fields/hosted-tools.ts';
 import { meansTheSameInStream, publishedFields } from '../fields/refused-fields.ts';
-import { generationCost, promptCost } from '../tokens/request-cost.ts';
 import { createMessageAssembler } from './assemble-message.ts';
-import { cutMessage, type MessageAnswer, messageText, parseMessage, presentMessage } from './message-answers.ts';
+import { cutMessage, messageText, parseMessage, presentMessage } from './message-answers.ts';
 import { createMessageConverter, messageAsEvents } from './message-events.ts';
 import {
-  type CountRequest,
   countRequestSchema,
   estimateMessagePrompt,
   type MessageRequest,
@@ -91,28 +89,18 @@ const request: RequestFormat = {
     const assembled = !stream && meansTheSameInStream(message, messageRequestSchema.shape);
     return { model: message.model, stream, assembled, includeUsage: true, choices: 1, fields: {} };
   },
-  cost(message: MessageRequest, { text, model }) {
-    const promptTokens = estimateMessagePrompt(message, text);
-    return generationCost(message, {
-      promptTokens,
-      promptField: request.promptField,
-      limitFields: request.limitFields,
-      model,
-    });
-  },
   estimatePrompt: estimateMessagePrompt,
   promptOf: messagesPrompt,
-  choicesOf: () => 1,
 };
 
 const answer: AnswerFormat = {
   parse: parseMessage,
-  writtenIn: (message: MessageAnswer) => messageText(message),
-  cut: (message: MessageAnswer, share) => cutMessage(message, share),
-  present: (message: MessageAnswer, tokens, context) => presentMessage(message, tokens, context),
+  writtenIn: messageText,
+  cut: cutMessage,
+  present: presentMessage,
   stream: {
     convert: createMessageConverter,
-    eventsOf: (message: MessageAnswer) => messageAsEvents(message),
+    eventsOf: messageAsEvents,
     assembly: { fields: {}, create: createMessageAssembler },
     ending: () => messageEnding,
   },
@@ -141,21 +129,11 @@ const countRequest: RequestFormat = {
   promptField: 'messages',
   limitFields: [],
 
-  ask: ({ model }: CountRequest) => ({
-    model,
-    stream: false,
-    includeUsage: false,
-    assembled: false,
-    choices: 1,
-    fields: {},
-  }),
+  ask: askWhole,
   // It is reserved while it runs, because counting takes a backend or a worker as long as reading the prompt does.
   isFree: true,
-  cost: (asked: CountRequest, { text }) =>
-    promptCost({ promptTokens: estimateMessagePrompt(asked, text), promptField: countRequest.promptField }),
   estimatePrompt: estimateMessagePrompt,
   promptOf: messagesPrompt,
-  choicesOf: () => 1,
 };
 
 const countSchema = z.looseObject({ input_tokens: reportedTokens });

@@ -5,8 +5,7 @@ import type { AnswerFormat, StreamEnding } from '../definition/answer-format.ts'
 import { type Endpoint, noHeaders, type RequestFormat } from '../definition/endpoint.ts';
 import { isHostedByOpenAi } from '../fields/hosted-tools.ts';
 import { meansTheSameInStream, publishedFields } from '../fields/refused-fields.ts';
-import { generationCost } from '../tokens/request-cost.ts';
-import { cutResponse, parseResponse, presentResponse, type ResponseAnswer, responseText } from './response-answers.ts';
+import { cutResponse, parseResponse, presentResponse, responseText } from './response-answers.ts';
 import { createResponseAssembler, createResponseConverter, responseAsEvents } from './response-events.ts';
 import {
   estimateInput,
@@ -42,28 +41,18 @@ const request: RequestFormat = {
     fields: { ...unsent, ...Object.fromEntries(dropped.map((name) => [name, undefined])), store: false },
     changes: { input: withTypes },
   }),
-  cost(response: ResponseRequest, { text, model }) {
-    const promptTokens = estimateInput(response, text);
-    return generationCost(response, {
-      promptTokens,
-      promptField: request.promptField,
-      limitFields: request.limitFields,
-      model,
-    });
-  },
   estimatePrompt: estimateInput,
   promptOf: inputPrompt,
-  choicesOf: () => 1,
 };
 
 const answer: AnswerFormat = {
   parse: parseResponse,
-  writtenIn: (response: ResponseAnswer) => responseText(response),
-  cut: (response: ResponseAnswer, share) => cutResponse(response, share),
-  present: (response: ResponseAnswer, tokens, context) => presentResponse(response, tokens, context),
+  writtenIn: responseText,
+  cut: cutResponse,
+  present: presentResponse,
   stream: {
     convert: createResponseConverter,
-    eventsOf: (response: ResponseAnswer) => responseAsEvents(response),
+    eventsOf: responseAsEvents,
     assembly: { fields: {}, create: createResponseAssembler },
     ending: createResponseEnding,
   },

@@ -15,29 +15,40 @@ export type RequestCost = {
   choicesField: string;
 };
 
-type PromptSize = { promptTokens: number; promptField: string };
+/** How the requests of an endpoint are measured (`RequestFormat`). */
+type Measure = {
+  readonly promptField: string;
+  readonly limitFields: readonly string[];
+  estimatePrompt(request: object, text: string): number;
+  promptsIn?(request: object): number;
+};
 
-type Generation = PromptSize & {
-  /** The published names of the output limit; the first counts if the request does not set one. */
-  limitFields: readonly string[];
-  /** The prompts in one request: each gets its own choices. */
-  prompts?: number;
+type Basis = {
+  measure: Measure;
+  /** The payload. */
+  text: string;
+  /** Without `outputTokensMax`, the model generates nothing. */
   model: { outputTokensMax?: number | undefined; clampOutputTokens?: boolean | undefined };
 };
 
 /**
- * Returns the tokens to reserve for a request that generates text (contract.md#e3-reserved-tokens). Its output limit is the client's under
- * any of its names, or else the model's own. Fails with `VALIDATION_ERROR`, which names each field that is invalid or exceeds what the
- * model may generate.
+ * Returns the tokens to reserve for a request (contract.md#e3-reserved-tokens). Its output limit is the client's under any of its names, or
+ * else the model's own. Without names of a limit, nothing is generated. Fails with `VALIDATION_ERROR`, which names each field that is
+ * invalid or exceeds what the model may generate.
  */
-export function generationCost(
-  request: object,
-  { promptTokens, promptField, limitFields, prompts = 1, model }: Generation,
-): RequestCost {
+export function requestCost(request: object, { measure, text, model }: Basis): RequestCost {
+  const { promptField, limitFields } = measure;
+  const promptTokens = measure.estimatePrompt(request, text);
+  const [usualLimit] = limitFields;
+  if (usualLimit === undefined) {
+    const nothing = { outputTokensMax: 0, choices: 1, limitField: promptField, choicesField: promptField };
+    return { promptTokens, promptField, reservedTokens: promptTokens, ...nothing };
+  }
   const { outputTokensMax: most = 0, clampOutputTokens = false } = model;
   const clamped = clampOutputTokens ? limitFields : [];
   const { tokens: asked, choices: each } = readOutputLimit({ ...request }, { outputTokensMax: most, clamped });
   const outputTokensMax = asked?.value ?? most;
+  const prompts = measure.promptsIn?.(request) ?? 1;
   const choices = each.value * prompts;
   return {
     promptTokens,
@@ -45,15 +56,9 @@ export function generationCost(
     choices,
     reservedTokens: promptTokens + outputTokensMax * choices,
     promptField,
-    limitField: asked?.field ?? limitFields[0] ?? promptField,
+    limitField: asked?.field ?? usualLimit,
     choicesField: prompts > 1 ? promptField : each.field,
   };
-}
-
-/** The tokens to reserve for a request that generates nothing. */
-export function promptCost({ promptTokens, promptField }: PromptSize): RequestCost {
-  const nothing = { outputTokensMax: 0, choices: 1, limitField: promptField, choicesField: promptField };
-  return { promptTokens, promptField, reservedTokens: promptTokens, ...nothing };
 }
 
 /**

@@ -1,7 +1,7 @@
 import test from 'ava';
 import { createReplyBuffer, type ReplyEvent } from '../../../ingress/replies/reply-buffer.ts';
-import { createAnswerBudget } from '../../../shared/bytes/answer-budget.ts';
 import { ApiError } from '../../../shared/errors.ts';
+import { createAnswerBudget } from '../../../shared/process/answer-budget.ts';
 import { roomOfBuffer } from '../../support/answer-room.ts';
 import { heapInUse } from '../../support/collect-garbage.ts';
 import { fakeClock } from '../../support/fake-clock.ts';

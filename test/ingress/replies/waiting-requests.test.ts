@@ -5,11 +5,11 @@ import type { DeliveredTokens } from '../../../ingress/limits/settle-interrupted
 import type { QueuePlace } from '../../../ingress/queue/queue-bounds.ts';
 import type { JobLocation } from '../../../ingress/replies/waiting-request.ts';
 import { createWaitingRequests } from '../../../ingress/replies/waiting-requests.ts';
-import { createAnswerBudget } from '../../../shared/bytes/answer-budget.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { HeldClaim } from '../../../shared/jobs/idempotency.ts';
 import { packError, type Reply, type ReplyContent } from '../../../shared/jobs/replies.ts';
 import type { ReleaseAnswer } from '../../../shared/limits/release.ts';
+import { createAnswerBudget } from '../../../shared/process/answer-budget.ts';
 import { lostReport } from '../../support/limits-side.ts';
 
 // One clock for all tests: each test runs from its first to its last line without another one, and waits for nothing in between.

@@ -115,7 +115,7 @@ test('reserves for every choice of every prompt', (t) => {
       { choices, reservedTokens: cost.promptTokens + 7 * choices, promptField: 'prompt' },
       JSON.stringify(fields),
     );
-    t.is(completions.request.choicesOf(JSON.parse(body)), choices);
+    t.is(completions.request.choicesOf?.(JSON.parse(body)), choices);
   }
   t.is(callOf(completions, { prompt: ['a', 'b'], n: 2 }).choices, 4, 'the choices of the answer');
   t.is(callOf(completions, { prompt: 'a', n: 2, best_of: 5 }).choices, 2, 'only those that are returned');

@@ -1,7 +1,7 @@
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import test from 'ava';
-import { createAnswerBudget } from '../../../shared/bytes/answer-budget.ts';
 import { upstreamsExhausted } from '../../../shared/errors.ts';
+import { createAnswerBudget } from '../../../shared/process/answer-budget.ts';
 import { createReplyFrames } from '../../../workers/replies/reply-frames.ts';
 import { createPieceReaders, sendPieces } from '../../../workers/replies/send-pieces.ts';
 import { createReplySender } from '../../../workers/replies/send-reply.ts';

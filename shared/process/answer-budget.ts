@@ -1,7 +1,13 @@
 import { Counter, type Registry } from 'prom-client';
-import { observeGauge } from '../process/metrics.ts';
-import { createHeldBytes, type HeldBytes, type HeldSource, type Source } from './held-bytes.ts';
-import { createPausedSources, pieceBytes } from './paused-sources.ts';
+import {
+  createHeldBytes,
+  createPausedSources,
+  type HeldBytes,
+  type HeldSource,
+  pieceBytes,
+  type Source,
+} from './held-bytes.ts';
+import { observeGauge } from './metrics.ts';
 
 /** A monotonic clock in milliseconds. `after` runs once; the returned function cancels it. */
 export type Clock = { now(): number; after(ms: number, run: () => void): () => void };

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { createAnswerBudget } from '../../../shared/bytes/answer-budget.ts';
+import { createAnswerBudget } from '../../../shared/process/answer-budget.ts';
 import { untilCollected } from '../../support/collect-garbage.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { createHeldBytes } from '../../../shared/bytes/held-bytes.ts';
+import { createHeldBytes } from '../../../shared/process/held-bytes.ts';
 
 test('a body that has left no longer refers to its source', (t) => {
   const held = createHeldBytes(1_000);
