@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import test from 'ava';
 import { marked } from 'marked';
-import { renderMarkdown } from '../ingress/documentation/markdown/render-markdown.ts';
 import { readPages } from '../ingress/documentation/page-list.ts';
+import { renderMarkdown } from '../ingress/documentation/render-markdown.ts';
 import { projectFiles } from './support/source-files.ts';
 
 const read = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8');

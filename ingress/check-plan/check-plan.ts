@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { parseArgs } from 'node:util';
 import {
   type ParsedPlanFile,
   parsePlanFile,
@@ -6,10 +7,25 @@ import {
   planWarnings,
   unreadable,
 } from '../../shared/plan-file/plan-file.ts';
+import { readVariable } from '../../shared/process/config.ts';
 import { planFilePath, presentPlanFile, shownPlanFile } from '../plan-file/present-plan-file.ts';
-import type { CheckPlanArguments } from './check-plan-arguments.ts';
 import { planChanges, planEffects } from './plan-changes.ts';
 import { probeBackends } from './probe-backends.ts';
+
+/** The command `npm run check-plan`. */
+export async function runCheckPlan(): Promise<void> {
+  const given = parseCheckPlanArguments(process.argv.slice(2));
+  if (given === undefined) {
+    process.stderr.write(usageText);
+    process.exitCode = 2;
+  } else if (given === 'help') {
+    process.stdout.write(usageText);
+  } else {
+    const { lines, isValid } = await checkPlan(given, readVariable());
+    process.stdout.write(`${lines.join('\n')}\n`);
+    process.exitCode = isValid ? 0 : 1;
+  }
+}
 
 const answerMs = 10_000;
 
@@ -71,4 +87,34 @@ function counted(count: number, what: string): string {
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error ? error.cause.message : error.message;
+}
+
+const usageText = `Usage: npm run --silent check-plan -- plans.new.yaml [--against http://127.0.0.1:8081] [--probe]
+
+Checks a plan file, and prints every issue with its line and column. Exits with 1 if there is one. Of a valid file it prints warnings.
+
+  --against <url>   compares it with the plan file in force of an ingress: the address of its operations listener
+  --probe           asks each backend for its health and its models, with the keys of this environment; exits with 1 if one is not well
+  --help            prints this text
+`;
+
+type CheckPlanArguments = { file: string; against: URL | undefined; probe: boolean };
+
+/** Returns the arguments, `help`, or undefined if one is unknown, or if there is not one file. */
+export function parseCheckPlanArguments(args: readonly string[]): CheckPlanArguments | 'help' | undefined {
+  try {
+    const { values, positionals } = parseArgs({
+      args: [...args],
+      allowPositionals: true,
+      strict: true,
+      options: { against: { type: 'string' }, probe: { type: 'boolean' }, help: { type: 'boolean' } },
+    });
+    if (values.help === true) return 'help';
+    const [file, ...others] = positionals;
+    if (file === undefined || others.length > 0) return undefined;
+    const against = values.against === undefined ? undefined : new URL(values.against);
+    return { file, against, probe: values.probe === true };
+  } catch {
+    return undefined;
+  }
 }

@@ -2,5 +2,5 @@
 // print what is needed (internals/decisions.md#an-entry-for-every-node).
 import '../../shared/process/require-node-24.mjs';
 
-const { runCheckPlan } = await import('./run-check-plan.ts');
+const { runCheckPlan } = await import('./check-plan.ts');
 await runCheckPlan();

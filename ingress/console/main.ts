@@ -1,9 +1,8 @@
 import { h, render } from 'preact';
 import { createApi } from './api/api.ts';
-import { App } from './app.ts';
+import { App } from './console-app.ts';
+import { createRealBrowser, readSettings } from './session/browser.ts';
 import { createIdentityProvider } from './session/identity-provider.ts';
-import { readSettings } from './session/read-settings.ts';
-import { createRealBrowser } from './session/real-browser.ts';
 import { createSession } from './session/session.ts';
 
 // A page that Back restores shows old data, possibly of a user who has signed out.

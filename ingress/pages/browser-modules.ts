@@ -5,7 +5,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { parse } from 'es-module-lexer/js';
 
 /** JavaScript that a browser can load, by the path under which other modules import it. */
-export type BrowserModules = ReadonlyMap<string, string>;
+type BrowserModules = ReadonlyMap<string, string>;
 
 /**
  * Collects this module and all its direct and indirect imports for a browser: types are stripped, and each import becomes a relative path,

@@ -6,8 +6,7 @@ import { within } from '../../shared/concurrency/shutdown.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { assetSetKey } from '../../shared/redis/keys.ts';
-import { assetType, releaseOf } from './asset-set.ts';
-import type { StaticContent } from './static-content.ts';
+import { assetType, releaseOf, type StaticContent } from './static-content.ts';
 
 const keptSeconds = 86_400;
 const shareEveryMs = 43_200_000;

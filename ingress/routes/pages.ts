@@ -2,8 +2,7 @@ import { z } from 'zod';
 import { ApiError } from '../../shared/errors.ts';
 import { named, type Route, type RouteRequest, route } from '../api/route.ts';
 import type { AppParts } from '../app-parts.ts';
-import { contentSecurityPolicy } from '../pages/content-security-policy.ts';
-import { askFirst, send, sendAsset, sendPage } from '../pages/serve-content.ts';
+import { askFirst, contentSecurityPolicy, send, sendAsset, sendPage } from '../pages/serve-content.ts';
 
 const homeSchema = named('Home', z.strictObject({ console: z.string(), docs: z.string(), openapi: z.string() }));
 

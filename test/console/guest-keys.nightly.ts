@@ -1,5 +1,5 @@
 import test from 'ava';
-import { deviceAccount } from '../../ingress/console/operators/device-account.ts';
+import { deviceAccount } from '../../ingress/console/operators/accounts-page.ts';
 import { openBrowserTests } from '../support/browser/browser-tests.ts';
 import { createKeyClient, fullKey } from '../support/key-client.ts';
 

@@ -1,7 +1,7 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import test from 'ava';
-import { createAssetSet } from '../../ingress/pages/asset-set.ts';
 import { createSharedAssets } from '../../ingress/pages/shared-assets.ts';
+import { createAssetSet } from '../../ingress/pages/static-content.ts';
 import type { Stack } from '../stack/stack.ts';
 import { openRedis } from '../support/open-redis.ts';
 import { otherAddresses } from '../support/other-addresses.ts';

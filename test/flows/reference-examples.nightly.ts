@@ -1,11 +1,10 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import test, { type ExecutionContext } from 'ava';
-import { type Operation, readDocument } from '../../ingress/documentation/reference/document/openapi-document.ts';
-import { writeCurl } from '../../ingress/documentation/reference/examples/curl.ts';
-import { writeNode } from '../../ingress/documentation/reference/examples/node.ts';
-import { writePython } from '../../ingress/documentation/reference/examples/python.ts';
-import { requestExample } from '../../ingress/documentation/reference/examples/request-example.ts';
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
+import { writeCurl, writeNode, writePython } from '../../ingress/documentation/reference/example-programs.ts';
+import { type Operation, readDocument } from '../../ingress/documentation/reference/read-document.ts';
+import { requestExample } from '../../ingress/documentation/reference/request-example.ts';
 import { endpoints } from '../../shared/endpoints/routes.ts';
 import { freePort } from '../stack/free-port.ts';
 import { type Stack, startStack } from '../stack/stack.ts';

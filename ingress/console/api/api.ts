@@ -1,6 +1,5 @@
 import type { Session } from '../session/session.ts';
 import { ApiFailure, brokenOff, failureOf, unreachable } from './api-failure.ts';
-import { type Progress, postForm } from './post-form.ts';
 
 /** `body` is sent as JSON. `key` is an API key to call with, instead of the sign-in token. */
 type Call = { method?: 'GET' | 'POST' | 'PATCH' | 'DELETE'; body?: unknown; key?: string; signal?: AbortSignal };
@@ -107,4 +106,35 @@ async function readBody({ body, headers }: Response, { onBytes, progress }: Down
     progress?.(received, total);
   }
   return new Blob(pieces);
+}
+
+/** Called with the bytes transferred so far, and the total if it is known. */
+type Progress = (bytes: number, totalBytes: number | undefined) => void;
+
+type Upload = { url: string; token: string; file: File; progress: Progress; signal: AbortSignal };
+
+/**
+ * Uploads a file with `purpose=batch`; returns the text of a successful response, else fails with `ApiFailure`. (`fetch` reports no upload
+ * progress.)
+ */
+function postForm({ url, token, file, progress, signal }: Upload): Promise<string> {
+  signal.throwIfAborted();
+  const form = new FormData();
+  form.append('purpose', 'batch');
+  form.append('file', file);
+  const request = new XMLHttpRequest();
+  return new Promise((resolve, reject) => {
+    request.open('POST', url);
+    request.setRequestHeader('authorization', `Bearer ${token}`);
+    request.upload.addEventListener('progress', ({ loaded, total }) => progress(loaded, total));
+    request.addEventListener('load', () => {
+      const { status, responseText } = request;
+      if (status === 200) resolve(responseText);
+      else reject(failureOf({ status, body: responseText, header: (name) => request.getResponseHeader(name) }));
+    });
+    request.addEventListener('error', () => reject(unreachable()));
+    request.addEventListener('abort', () => reject(signal.reason));
+    signal.addEventListener('abort', () => request.abort(), { once: true });
+    request.send(form);
+  });
 }

@@ -1,8 +1,51 @@
 import { type ComponentChildren, h } from 'preact';
 import type { Batch } from '../../routes/present-batch.ts';
-import { Table } from '../controls/table.ts';
+import { batchLink } from '../page/console-route.ts';
 import { formatCount, formatMs, formatTime } from '../page/format.ts';
-import { endedAt } from './batch-words.ts';
+import { StateBadge } from '../page/icons.ts';
+import { Table } from '../page/table.ts';
+import { batchState, endedAt, isUncounted, progressWords } from './batch-words.ts';
+
+type Props = {
+  batch: Batch;
+  /** The page of the batch; its own page of the console if left out. */
+  href?: string;
+};
+
+/** A batch in a list: its file, state, progress and times. */
+export function BatchSummary({ batch, href = batchLink(batch.id) }: Props) {
+  const ended = endedAt(batch);
+  return h(
+    'div',
+    { class: 'batch', 'data-batch': batch.id },
+    h('a', { class: 'batch-title', href }, batch.input_filename),
+    h(StateBadge, batchState(batch)),
+    h(BatchProgress, { batch }),
+    h(
+      'span',
+      { class: 'quiet' },
+      ended === null ? `created ${formatTime(batch.created_at)}` : `ended ${formatTime(ended)}`,
+    ),
+  );
+}
+
+type ProgressProps = { batch: Pick<Batch, 'status' | 'request_counts' | 'error_counts' | 'input_filename'> };
+
+/** The number of finished lines as a bar and as text; the bar has no value while the lines are not counted yet. */
+export function BatchProgress({ batch }: ProgressProps) {
+  const { total, completed, failed } = batch.request_counts;
+  const words = progressWords(batch);
+  if (words === '') return h('span', { class: 'progress' });
+  return h(
+    'span',
+    { class: 'progress' },
+    h('progress', {
+      'aria-label': `Finished lines of ${batch.input_filename}`,
+      ...(!isUncounted(batch) && { max: total, value: completed + failed }),
+    }),
+    h('span', null, words),
+  );
+}
 
 type BatchError = NonNullable<Batch['errors']>['data'][number];
 

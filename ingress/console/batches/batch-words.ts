@@ -1,6 +1,6 @@
 import type { Batch } from '../../routes/present-batch.ts';
-import type { Tone } from '../controls/state-badge.ts';
 import { formatCount } from '../page/format.ts';
+import type { Tone } from '../page/icons.ts';
 
 type CountedBatch = Pick<Batch, 'status' | 'request_counts'> & Partial<Pick<Batch, 'error_counts'>>;
 

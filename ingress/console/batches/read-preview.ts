@@ -42,7 +42,7 @@ export async function readPreview(file: Blob, signal: AbortSignal): Promise<Prev
 }
 
 /** Collects what is known of the lines that were added so far. */
-export function createExaminer() {
+function createExaminer() {
   const [ids, models] = [new Set<string>(), new Set<string>()];
   const faults: LineFault[] = [];
   let [number, lines, characters] = [0, 0, 0];

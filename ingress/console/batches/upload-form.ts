@@ -4,12 +4,12 @@ import type { File as StoredFile } from '../../routes/files.ts';
 import type { Batch } from '../../routes/present-batch.ts';
 import type { Api } from '../api/api.ts';
 import { ApiFailure } from '../api/api-failure.ts';
-import { Failure } from '../page/failure.ts';
-import { formatBytes } from '../page/format.ts';
-import { batchLink } from '../page/route.ts';
-import { FileField } from './file-field.ts';
-import { FilePreview } from './file-preview.ts';
-import { type Preview, readPreview } from './read-preview.ts';
+import { batchLink } from '../page/console-route.ts';
+import { useFocusedHeading } from '../page/focus.ts';
+import { formatBytes, formatCount } from '../page/format.ts';
+import { Failure } from '../page/loaded-view.ts';
+import { Table } from '../page/table.ts';
+import { type LineFault, type Preview, readPreview } from './read-preview.ts';
 
 type State =
   | { name: 'idle' }
@@ -122,5 +122,110 @@ function Progress({ state, stop }: { state: State; stop: () => void }) {
         h('span', { class: 'quiet' }, `${formatBytes(state.sent)} of ${formatBytes(state.total)}`),
         h('button', { type: 'button', onClick: stop }, 'Stop the upload'),
       ),
+  ];
+}
+
+/** Takes a file that is dropped or chosen. */
+function FileField({ isBusy, take }: { isBusy: boolean; take: (file: File) => void }) {
+  const [isOver, setOver] = useState(false);
+  const takeFirst = (files: FileList | null | undefined) => {
+    const [file] = files ?? [];
+    if (file !== undefined && !isBusy) take(file);
+  };
+  return h(
+    'div',
+    {
+      class: isOver ? 'drop over' : 'drop',
+      onDragOver: (event: DragEvent) => {
+        event.preventDefault();
+        setOver(true);
+      },
+      onDragLeave: () => setOver(false),
+      onDrop: (event: DragEvent) => {
+        event.preventDefault();
+        setOver(false);
+        takeFirst(event.dataTransfer?.files);
+      },
+    },
+    h('label', { for: 'batch-file' }, 'Drop a JSONL file here, or choose one'),
+    h('input', {
+      id: 'batch-file',
+      type: 'file',
+      accept: '.jsonl,.ndjson,application/jsonl',
+      disabled: isBusy,
+      onChange: ({ currentTarget }: { currentTarget: HTMLInputElement }) => {
+        takeFirst(currentTarget.files);
+        currentTarget.value = ''; // so that the same file can be chosen again
+      },
+    }),
+    h('p', { class: 'quiet' }, 'One request per line: custom_id, method POST, url such as /v1/chat/completions, body.'),
+  );
+}
+
+type PreviewProps = { file: File; preview: Preview; confirm: () => void; cancel: () => void };
+
+/** What is in a file, before anything is sent. Its faults are shown, and do not keep it from being sent: the service decides. */
+function FilePreview({ file, preview, confirm, cancel }: PreviewProps) {
+  const heading = useFocusedHeading();
+  const { lines, models, endpoint, tokens, faults } = preview;
+  return h(
+    'div',
+    { class: 'card' },
+    h('h3', { tabIndex: -1, ref: heading }, file.name),
+    h(
+      'dl',
+      { class: 'figures' },
+      [
+        ['Size', formatBytes(file.size)],
+        ['Lines', formatCount(lines)],
+        [models.length === 1 ? 'Model' : 'Models', namesOf(models)],
+        ['Endpoint', endpoint ?? '–'],
+        ['Prompt tokens, about', formatCount(tokens)],
+      ].map(([term, value]) => h('div', { key: term }, h('dt', null, term), h('dd', null, value))),
+    ),
+    h(Faults, { preview }),
+    h(
+      'div',
+      { class: 'actions' },
+      h(
+        'button',
+        { type: 'button', class: 'primary', onClick: confirm, disabled: lines === 0 },
+        faults.length === 0 ? 'Create the batch' : 'Create the batch anyway',
+      ),
+      h('button', { type: 'button', onClick: cancel }, 'Choose another file'),
+    ),
+  );
+}
+
+const modelsShownMax = 10;
+
+function namesOf(models: readonly string[]): string {
+  const shown = models.slice(0, modelsShownMax).join(', ') || '–';
+  const others = models.length - modelsShownMax;
+  return others > 0 ? `${shown} and ${formatCount(others)} more` : shown;
+}
+
+function Faults({ preview: { lines, examined, faults } }: { preview: Preview }) {
+  if (lines === 0) return h('p', { class: 'warning' }, 'The file has no lines.');
+  const where = examined < lines ? `the first ${formatCount(examined)} lines` : 'its lines';
+  if (faults.length === 0)
+    return h('p', { class: 'good' }, `No faults in the form of ${where}. The service checks all of it.`);
+  return [
+    h(
+      'p',
+      { class: 'warning' },
+      faults.some(({ isOfForm }) => isOfForm)
+        ? 'The service would refuse this file, and run none of its lines:'
+        : 'These lines would end with an error. The service runs the others:',
+    ),
+    h(Table<LineFault>, {
+      caption: `Faults of ${where}`,
+      rows: faults,
+      rowKey: ({ line }) => String(line),
+      columns: [
+        { title: 'Line', cell: ({ line }) => line },
+        { title: 'Fault', cell: ({ message }) => message, holds: 'text' },
+      ],
+    }),
   ];
 }

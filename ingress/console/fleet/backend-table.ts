@@ -2,10 +2,12 @@ import { h } from 'preact';
 import { useState } from 'preact/hooks';
 import type { FleetView } from '../../routes/fleet.ts';
 import type { Api } from '../api/api.ts';
-import { StateBadge, type Tone } from '../controls/state-badge.ts';
-import { Table } from '../controls/table.ts';
-import { formatCount, formatMs } from '../page/format.ts';
-import { PauseCell, PauseDialog } from './backend-pause.ts';
+import { ReasonField } from '../operators/end-dialogs.ts';
+import { ConfirmDialog } from '../page/actions.ts';
+import { TextField } from '../page/fields.ts';
+import { formatCount, formatMs, formatTime } from '../page/format.ts';
+import { StateBadge, type Tone } from '../page/icons.ts';
+import { Table } from '../page/table.ts';
 
 type Backend = FleetView['backends'][number];
 type Health = Backend['models'][number];
@@ -82,4 +84,72 @@ function breakerState({ breakers }: Health): { state: string; tone: Tone } {
   const name = breakers.open > 0 ? 'open' : 'half-open';
   const count = breakers[name];
   return { state: count === all ? name : `${name} in ${count} of ${all}`, tone: name === 'open' ? 'bad' : 'warning' };
+}
+
+const words = { busy: 'busy', loading: 'loads its model', account: 'refuses our account' } as const;
+const tones = { busy: 'neutral', loading: 'warning', account: 'bad' } as const;
+
+/** Why a backend is not called, and the button that pauses it or ends its pause. */
+function PauseCell({ backend: { backend, paused, pauses }, ask }: { backend: Backend; ask: () => void }) {
+  const [shown] = [...pauses].sort((one, other) => other.left_ms - one.left_ms);
+  return [
+    paused !== null &&
+      h(
+        'span',
+        { title: paused.reason ?? '' },
+        `by ${paused.by}${paused.by_name === undefined ? '' : ` (${paused.by_name})`} until ${formatTime(paused.ends_at)} `,
+      ),
+    shown !== undefined && h(StateBadge, { state: words[shown.kind], tone: tones[shown.kind] }),
+    h(
+      'button',
+      { type: 'button', onClick: ask, 'aria-label': `${paused === null ? 'Pause' : 'Resume'} ${backend}` },
+      paused === null ? 'Pause' : 'Resume',
+    ),
+  ];
+}
+
+type DialogProps = { backend: Backend; api: Api; done: () => void; close: () => void };
+
+function PauseDialog({ backend: { backend, paused }, api, done, close }: DialogProps) {
+  const [isPaused] = useState(paused !== null);
+  const [minutes, setMinutes] = useState('30');
+  const [reason, setReason] = useState('');
+  const path = `/admin/fleet/backends/${encodeURIComponent(backend)}/pause`;
+
+  async function run(): Promise<void> {
+    const why = reason.trim();
+    if (isPaused) {
+      const query = why === '' ? '' : `?${new URLSearchParams({ reason: why })}`;
+      await api.call(path + query, { method: 'DELETE' });
+    } else {
+      const body = { minutes: Number(minutes), ...(why !== '' && { reason: why }) };
+      await api.call(path, { method: 'POST', body });
+    }
+    done();
+  }
+
+  const what = isPaused
+    ? 'Workers call it again within two seconds.'
+    : 'Calls in flight continue. Workers start no new ones. If no other backend of a model is left, its requests get 503.';
+  return h(
+    ConfirmDialog,
+    {
+      title: isPaused ? 'Resume this backend?' : 'Pause this backend?',
+      action: isPaused ? 'Resume' : 'Pause',
+      isDangerous: !isPaused,
+      run,
+      close,
+    },
+    h('p', null, h('code', null, backend)),
+    h('p', null, what),
+    !isPaused &&
+      h(TextField, {
+        label: 'Minutes',
+        hint: 'At most 1,440, which is a day.',
+        value: minutes,
+        change: setMinutes,
+        input: { type: 'number', min: 1, max: 1_440, step: 1, required: true },
+      }),
+    h(ReasonField, { reason, setReason }),
+  );
 }

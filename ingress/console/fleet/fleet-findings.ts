@@ -6,7 +6,7 @@ type Health = Backend['models'][number];
 type Model = FleetView['pools'][number]['models'][number];
 
 /** Something that an operator should look at. `key` stays the same while only a number in its text changes. */
-export type Finding = { tone: 'bad' | 'warning'; text: string; key: string };
+type Finding = { tone: 'bad' | 'warning'; text: string; key: string };
 
 /** A request that has waited longer than this has likely found no worker. */
 const longWaitMs = 5_000;

@@ -1,5 +1,7 @@
 import { useState } from 'preact/hooks';
-import type { CreatedKey } from '../../routes/present-key.ts';
+import type { MintedKey } from '../../routes/developer-keys.ts';
+import type { CreatedKey, Key, SuccessorKey } from '../../routes/present-key.ts';
+import type { Api } from '../api/api.ts';
 
 /** A key in full, as the API has shown it once, with what it may use (null: all). */
 export type FullKey = Pick<CreatedKey, 'name' | 'key' | 'endpoints' | 'models'>;
@@ -18,3 +20,59 @@ export function useHeldKeys() {
 }
 
 export type HeldKeys = ReturnType<typeof useHeldKeys>;
+
+type Deps = {
+  api: Api;
+  held: HeldKeys;
+  /** Called after success and failure: a response can be lost, and another tab can have changed the keys first. */
+  changed: () => void;
+};
+
+/** The calls that change the keys of the account. All fail with `ApiFailure`. */
+export function createKeyChanges({ api, held, changed }: Deps) {
+  async function change(run: () => Promise<void>): Promise<void> {
+    try {
+      await run();
+    } finally {
+      changed();
+    }
+  }
+
+  /** A key that has ended need not be stored any more. */
+  function dismiss({ key: masked }: Key): void {
+    for (const { key } of held.fresh) if (isMaskOf(masked, key)) held.dismiss(key);
+  }
+
+  return {
+    create: (fields: Record<string, unknown>) =>
+      change(async () => {
+        held.add(await api.call<CreatedKey>('/v1/keys', { method: 'POST', body: fields }));
+      }),
+    /** Another tab may have created it already: it is then masked, and was shown there. */
+    mint: () =>
+      change(async () => {
+        const { key } = await api.call<MintedKey>('/v1/keys/developer', { method: 'POST', body: {} });
+        if (!key.endsWith('*')) held.add({ name: 'default', key, endpoints: null, models: null });
+      }),
+    edit: ({ id }: Key, fields: Record<string, unknown>) =>
+      change(() => api.call(`/v1/keys/${id}`, { method: 'PATCH', body: fields })),
+    rotate: (old: Key, graceSeconds: number) =>
+      change(async () => {
+        const successor = await api.call<SuccessorKey>(`/v1/keys/${old.id}/rotate`, {
+          method: 'POST',
+          body: { grace_seconds: graceSeconds },
+        });
+        dismiss(old);
+        held.add(successor);
+      }),
+    revoke: (old: Key, endsRequests: boolean) =>
+      change(async () => {
+        await api.call(`/v1/keys/${old.id}?end_requests=${endsRequests}`, { method: 'DELETE' });
+        dismiss(old);
+      }),
+  };
+}
+
+function isMaskOf(masked: string, key: FullKey['key']): boolean {
+  return key.startsWith(masked.replace(/\*+$/, ''));
+}

@@ -17,7 +17,7 @@ export type KeyDraft = {
 export type KeyFiles = Key['files'];
 
 export const limitNames = ['requests_per_minute', 'tokens_per_minute', 'tokens_per_month'] as const;
-export type LimitName = (typeof limitNames)[number];
+type LimitName = (typeof limitNames)[number];
 
 export const emptyDraft: KeyDraft = {
   name: '',

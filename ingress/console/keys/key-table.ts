@@ -1,10 +1,10 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Key, ShownKey } from '../../routes/present-key.ts';
-import { StateBadge, type Tone } from '../controls/state-badge.ts';
-import { type Column, Table } from '../controls/table.ts';
+import { useRepeated } from '../api/use-loaded.ts';
 import { formatCount, formatRest, formatTime } from '../page/format.ts';
-import { useRepeated } from '../page/use-loaded.ts';
+import { StateBadge, type Tone } from '../page/icons.ts';
+import { type Column, Table } from '../page/table.ts';
 import {
   isEnding,
   type KeyChange,

@@ -4,20 +4,29 @@ import type { RemovedAccount } from '../../routes/account-removal.ts';
 import type { Account, ChangedAccount } from '../../routes/accounts.ts';
 import type { AuditRecord } from '../../routes/audit.ts';
 import type { PlanLimits } from '../../routes/plans.ts';
-import { AccountActivity } from '../account/account-activity.ts';
 import type { Api } from '../api/api.ts';
 import { ApiFailure } from '../api/api-failure.ts';
-import { DisplayName } from '../controls/account-link.ts';
-import { StateBadge } from '../controls/state-badge.ts';
+import { useLoaded, useNewest, usePolled } from '../api/use-loaded.ts';
+import { useDoing } from '../page/actions.ts';
 import { formatCount, formatTime } from '../page/format.ts';
-import { LoadedView } from '../page/loaded-view.ts';
-import { useLoaded, usePolled } from '../page/use-loaded.ts';
-import { useNewest } from '../page/use-newest.ts';
-import { UsageReportView } from '../usage/usage-report.ts';
-import { AccountActions } from './account-actions.ts';
-import { type AccountSettings, type DoneChange, doneChange, isInForce } from './account-changes.ts';
-import { AuditTrail } from './audit-trail.ts';
-import { DoneNotice } from './done-notice.ts';
+import { StateBadge } from '../page/icons.ts';
+import { DisplayName } from '../page/identifiers.ts';
+import { Failure, LoadedView } from '../page/loaded-view.ts';
+import { UsageReportView } from '../usage/report-view.ts';
+import { AccountActivity } from './account-activity.ts';
+import {
+  type AccountSettings,
+  type ChangeAccount,
+  type DoneChange,
+  doneChange,
+  isInForce,
+  OverageDialog,
+  PlanDialog,
+  RemoveDialog,
+  SuspendDialog,
+  TopUpDialog,
+} from './account-changes.ts';
+import { AuditTrail } from './audit-page.ts';
 
 type ShownAccount = { account: Account | undefined; plans: string[] };
 
@@ -122,4 +131,59 @@ function AccountStatus({ account: { plan, suspended, overageEnabled, topUp, crea
     { class: 'figures' },
     figures.map(([term, value]) => h('div', { key: term }, h('dt', null, term), h('dd', null, value))),
   );
+}
+
+type ActionsProps = {
+  account: Pick<Account, 'account' | 'plan' | 'overageEnabled' | 'suspended'>;
+  plans: readonly string[];
+  change: ChangeAccount;
+  /** Undefined for an account that there is not. */
+  remove: ((reason: string) => Promise<void>) | undefined;
+};
+
+type ActionName = 'plan' | 'top-up' | 'overage' | 'suspension' | 'removal';
+
+/** Buttons for the changes of an account. Each asks for confirmation. */
+function AccountActions({ account, plans, change, remove }: ActionsProps) {
+  const [asking, setAsking] = useState<ActionName>();
+  const common = { account, change, close: () => setAsking(undefined) };
+  const button = (what: ActionName, label: string, look = '') =>
+    h('button', { type: 'button', class: look, onClick: () => setAsking(what) }, label);
+  return [
+    h(
+      'div',
+      { class: 'actions' },
+      button('plan', 'Change the plan'),
+      button('top-up', 'Top up'),
+      button('overage', account.overageEnabled ? 'Turn overage off' : 'Turn overage on'),
+      button('suspension', account.suspended ? 'Resume' : 'Suspend', account.suspended ? '' : 'danger'),
+      remove && button('removal', 'Remove', 'danger'),
+    ),
+    asking === 'plan' && h(PlanDialog, { ...common, plans }),
+    asking === 'top-up' && h(TopUpDialog, common),
+    asking === 'overage' && h(OverageDialog, common),
+    asking === 'suspension' && h(SuspendDialog, common),
+    asking === 'removal' && remove && h(RemoveDialog, { account, remove, close: common.close }),
+  ];
+}
+
+type NoticeProps = { done: DoneChange | undefined; undo: (settings: AccountSettings) => Promise<void> };
+
+/** What was just changed, with a button that takes it back where that is possible. */
+function DoneNotice({ done, undo }: NoticeProps) {
+  const back = done?.undo;
+  const doing = useDoing(async () => {
+    if (back !== undefined) await undo(back);
+  });
+  return [
+    h(
+      'div',
+      { role: 'status', class: done === undefined ? '' : 'done-notice' },
+      done !== undefined && [
+        h('span', { class: 'good' }, `${done.words} ${done.after ?? 'It applies from the next request.'} `),
+        back !== undefined && h('button', { type: 'button', 'aria-disabled': doing.busy, onClick: doing.run }, 'Undo'),
+      ],
+    ),
+    doing.error !== undefined && h(Failure, { error: doing.error }),
+  ];
 }

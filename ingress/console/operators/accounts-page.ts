@@ -2,15 +2,13 @@ import { h } from 'preact';
 import { useState } from 'preact/hooks';
 import type { AccountSummary } from '../../routes/accounts.ts';
 import type { Api } from '../api/api.ts';
-import { AccountLink } from '../controls/account-link.ts';
-import { StateBadge } from '../controls/state-badge.ts';
-import { Table } from '../controls/table.ts';
+import { useLoaded } from '../api/use-loaded.ts';
+import { accountLink, searchLink } from '../page/console-route.ts';
 import { formatTime } from '../page/format.ts';
+import { StateBadge } from '../page/icons.ts';
+import { AccountLink } from '../page/identifiers.ts';
 import { LoadedView } from '../page/loaded-view.ts';
-import { accountLink, searchLink } from '../page/route.ts';
-import { useLoaded } from '../page/use-loaded.ts';
-import { accountName } from './account-name.ts';
-import { deviceAccount } from './device-account.ts';
+import { Table } from '../page/table.ts';
 
 type Page = { data: AccountSummary[]; has_more: boolean };
 
@@ -114,4 +112,16 @@ function AccountTable({ accounts }: { accounts: readonly AccountSummary[] }) {
       { title: 'Created', cell: ({ createdAt }) => formatTime(createdAt) },
     ],
   });
+}
+
+/** The account that this text names: `alice` is `user:alice`; an empty text stays empty. */
+export function accountName(text: string): string {
+  const name = text.trim();
+  return name === '' || /^(user|device):/.test(name) ? name : `user:${name}`;
+}
+
+/** The account of a device: the service stores only the SHA-256 of the device id. */
+export async function deviceAccount(deviceId: string): Promise<string> {
+  const hash = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(deviceId));
+  return `device:${[...new Uint8Array(hash)].map((byte) => byte.toString(16).padStart(2, '0')).join('')}`;
 }

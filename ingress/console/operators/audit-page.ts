@@ -1,11 +1,14 @@
-import { h } from 'preact';
+import { type ComponentChildren, h } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { AuditRecord } from '../../routes/audit.ts';
 import type { Api } from '../api/api.ts';
-import { type AuditFilter, auditLink } from '../page/route.ts';
-import { useNewest } from '../page/use-newest.ts';
-import { accountName } from './account-name.ts';
-import { AuditTrail } from './audit-trail.ts';
+import { type NewestItems, useNewest } from '../api/use-loaded.ts';
+import { type AuditFilter, auditLink, foundLink } from '../page/console-route.ts';
+import { formatCount, formatTime } from '../page/format.ts';
+import { AccountLink, DisplayName, ShortId } from '../page/identifiers.ts';
+import { LoadedView } from '../page/loaded-view.ts';
+import { type Column, Table } from '../page/table.ts';
+import { accountName } from './accounts-page.ts';
 
 /** Changes of settings and what operators have ended, filtered by account and by who did it. */
 export function AuditPage({ api, filter }: { api: Api; filter: AuditFilter }) {
@@ -65,4 +68,82 @@ function NameField({ label, text, setText, example }: NameFieldProps) {
       onInput: ({ currentTarget }: { currentTarget: HTMLInputElement }) => setText(currentTarget.value),
     }),
   );
+}
+
+type Props = {
+  records: NewestItems<AuditRecord>;
+  /** Set if the records are of more than one account. */
+  showsAccounts?: boolean;
+};
+
+/** What was changed and ended, newest first, with a button for more. */
+export function AuditTrail({ records, showsAccounts = false }: Props) {
+  return h(LoadedView<NonNullable<typeof records.value>>, {
+    loaded: records,
+    what: 'the audit trail',
+    children: ({ data, has_more }) => [
+      data.length === 0
+        ? h('p', { class: 'empty' }, 'There are no changes.')
+        : h(Table<AuditRecord>, {
+            caption: 'Changes, newest first',
+            rows: data,
+            rowKey: ({ id }) => id,
+            columns: showsAccounts ? [when, who, account, ...rest] : [when, who, ...rest],
+          }),
+      has_more && h('button', { type: 'button', onClick: records.showMore }, 'Show more'),
+    ],
+  });
+}
+
+const when: Column<AuditRecord> = { title: 'When', cell: ({ at }) => formatTime(at) };
+const who: Column<AuditRecord> = {
+  title: 'Who',
+  cell: ({ actor, actor_name: name }) => h('span', { class: 'account' }, actor, h(DisplayName, { name })),
+};
+const account: Column<AuditRecord> = {
+  title: 'Account',
+  cell: ({ account, account_name: name }) => h(AccountLink, { account, name }),
+};
+const rest: readonly Column<AuditRecord>[] = [
+  { title: 'What', cell: ({ change }) => h(What, { change }), holds: 'text' },
+  { title: 'Reason', cell: ({ reason }) => reason ?? '–', holds: 'text' },
+  { title: 'Address', cell: ({ address }) => address ?? '–' },
+];
+
+function wordsOf(change: AuditRecord['change']): ComponentChildren[] {
+  const {
+    plan,
+    suspended,
+    overageEnabled,
+    topUp,
+    keyRevoked,
+    batchCancelled,
+    requestEnded,
+    backendPaused,
+    backendResumed,
+    accountRemoved,
+  } = change;
+  return [
+    plan && `plan ${plan.from} to ${plan.to}`,
+    suspended !== undefined && (suspended ? 'suspended' : 'resumed'),
+    overageEnabled !== undefined && `overage ${overageEnabled ? 'on' : 'off'}`,
+    topUp && `topped up ${formatCount(topUp.tokens)} tokens (${topUp.id})`,
+    keyRevoked && ['key revoked: ', h(ShortId, { id: keyRevoked, what: 'key ID' })],
+    batchCancelled && [
+      'batch cancelled: ',
+      h(ShortId, { id: batchCancelled, what: 'batch ID', href: foundLink(batchCancelled) }),
+    ],
+    requestEnded && [
+      'request ended: ',
+      h(ShortId, { id: requestEnded, what: 'request ID', href: foundLink(requestEnded) }),
+    ],
+    backendPaused && `backend ${backendPaused.backend} paused for ${formatCount(backendPaused.minutes)} min`,
+    backendResumed && `pause of backend ${backendResumed} ended`,
+    accountRemoved && 'account removed',
+  ].filter((words) => words !== undefined && words !== false);
+}
+
+/** A change is usually one thing. */
+function What({ change }: Pick<AuditRecord, 'change'>) {
+  return wordsOf(change).flatMap((words, index) => (index === 0 ? [words] : ['; ', words]));
 }

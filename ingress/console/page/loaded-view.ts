@@ -1,6 +1,9 @@
 import { type ComponentChildren, h } from 'preact';
-import { Failure } from './failure.ts';
-import type { LoadState } from './use-loaded.ts';
+import { useId } from 'preact/hooks';
+import { ApiFailure } from '../api/api-failure.ts';
+import type { LoadState } from '../api/use-loaded.ts';
+import { IssuerUnavailable, SignInEnded } from '../session/identity-provider.ts';
+import { Icon } from './icons.ts';
 
 type Props<Value> = {
   loaded: LoadState<Value>;
@@ -17,5 +20,53 @@ export function LoadedView<Value>({ loaded: { value, error, loading, reload }, w
     error !== undefined && h(Failure, { error, retry: reload }),
     value === undefined && loading && h('p', { class: 'quiet', role: 'status' }, `Loading ${what} …`),
     value !== undefined && children(value),
+  );
+}
+
+/** The error message of the API, with the request id to find it in the log. */
+export function Failure({ error, retry }: { error: unknown; retry?: () => void }) {
+  return h(
+    'div',
+    { class: 'failure' },
+    // Only the message is announced, so that a failure that repeats is announced once.
+    h('p', { role: 'alert' }, wordsOf(error)),
+    error instanceof ApiFailure &&
+      h(
+        'p',
+        { class: 'quiet' },
+        error.status > 0 && `${error.status} `,
+        h('code', null, error.code),
+        error.requestId !== undefined && [' · request ', h('code', null, error.requestId)],
+        error.helpUrl !== undefined && [' · ', h('a', { href: error.helpUrl }, 'What this means')],
+      ),
+    retry && h('button', { type: 'button', onClick: retry }, 'Try again'),
+  );
+}
+
+function wordsOf(error: unknown): string {
+  const hasMessage = error instanceof ApiFailure || error instanceof SignInEnded || error instanceof IssuerUnavailable;
+  return hasMessage ? error.message : 'This page has failed. Reload it to continue.';
+}
+
+type PanelProps = {
+  title: string;
+  /** The page that has all of it. */
+  more?: { href: string; link: string };
+  children?: ComponentChildren;
+};
+
+/** A part of a page that shows several things. */
+export function Panel({ title, more, children }: PanelProps) {
+  const id = useId();
+  return h(
+    'section',
+    { class: 'card panel', 'aria-labelledby': id },
+    h(
+      'div',
+      { class: 'panel-head' },
+      h('h2', { id }, title),
+      more && h('a', { href: more.href }, more.link, h(Icon, { name: 'next' })),
+    ),
+    children,
   );
 }

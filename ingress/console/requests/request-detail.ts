@@ -1,15 +1,16 @@
 import { type ComponentChildren, h } from 'preact';
 import type { Request } from '../../routes/present-request.ts';
-import { StateBadge } from '../controls/state-badge.ts';
-import { Table } from '../controls/table.ts';
+import { ApiFailure } from '../api/api-failure.ts';
+import type { LoadState } from '../api/use-loaded.ts';
+import { requestsLink } from '../page/console-route.ts';
 import { formatCount, formatMs, formatTime } from '../page/format.ts';
-import { requestsLink } from '../page/route.ts';
-import { outcomeWords, phasesOf } from './request-state.ts';
-import { Waterfall } from './waterfall.ts';
+import { StateBadge } from '../page/icons.ts';
+import { Table } from '../page/table.ts';
+import { outcomeWords, type Phase, phasesOf } from './request-words.ts';
 
 /** A call of a model server; its name is only for operators. */
-export type ShownAttempt = Request['attempts'][number] & { backend?: string | null };
-export type ShownRequest = Omit<Request, 'attempts'> & { attempts: ShownAttempt[] };
+type ShownAttempt = Request['attempts'][number] & { backend?: string | null };
+type ShownRequest = Omit<Request, 'attempts'> & { attempts: ShownAttempt[] };
 
 /** What became of a request: how it ended, its timeline, its calls of model servers, its tokens and its charge. */
 export function RequestDetail({ request, isOwn = true }: { request: ShownRequest; isOwn?: boolean }) {
@@ -84,4 +85,47 @@ function AttemptTable({ attempts }: { attempts: readonly ShownAttempt[] }) {
       { title: 'Duration', holds: 'number', cell: ({ ms }) => (ms === null ? '–' : formatMs(ms)) },
     ],
   });
+}
+
+/** A short part stays visible. */
+const visibleShare = 0.004;
+
+/** The parts of a request's life as bars on one scale. The list has all of it in words. */
+function Waterfall({ phases, durationMs }: { phases: readonly Phase[]; durationMs: number }) {
+  const whole = Math.max(1, durationMs);
+  const percent = (ms: number) => `${(100 * ms) / whole}%`;
+  return h(
+    'ol',
+    { class: 'waterfall', 'aria-label': 'Timeline' },
+    phases.map(({ name, kind, fromMs, toMs }) =>
+      h(
+        'li',
+        { key: name },
+        h('span', { class: 'phase' }, name),
+        h(
+          'svg',
+          { width: '100%', height: 14, 'aria-hidden': true },
+          h('rect', { class: 'track', width: '100%', height: '100%', rx: 3 }),
+          h('rect', {
+            class: `bar ${kind}`,
+            x: percent(fromMs),
+            width: percent(Math.max(toMs - fromMs, whole * visibleShare)),
+            height: '100%',
+            rx: 3,
+          }),
+        ),
+        h('span', { class: 'took' }, formatMs(toMs - fromMs)),
+      ),
+    ),
+  );
+}
+
+/** Whether a request that had not ended cannot be found any more. Only one that ends while it waits leaves no record. */
+export function hasLeftNoRecord({ value, error }: Pick<LoadState<Pick<Request, 'state'>>, 'value' | 'error'>): boolean {
+  return value !== undefined && value.state !== 'ended' && error instanceof ApiFailure && error.status === 404;
+}
+
+/** Instead of such a request. */
+export function LeftNoRecord() {
+  return h('p', { role: 'status' }, 'It was ended while it waited: it has used nothing, and left no record of usage.');
 }

@@ -1,11 +1,11 @@
 import { h } from 'preact';
 import type { Request } from '../../routes/present-request.ts';
-import { ShortId } from '../controls/short-id.ts';
-import { StateBadge } from '../controls/state-badge.ts';
-import { type Column, Table } from '../controls/table.ts';
+import { requestLink } from '../page/console-route.ts';
 import { formatCount, formatMs, formatTime } from '../page/format.ts';
-import { requestLink } from '../page/route.ts';
-import { requestState } from './request-state.ts';
+import { StateBadge } from '../page/icons.ts';
+import { ShortId } from '../page/identifiers.ts';
+import { type Column, Table } from '../page/table.ts';
+import { requestState } from './request-words.ts';
 
 type Props<Shown extends Request> = {
   caption: string;

@@ -4,10 +4,14 @@ import type { Model } from '../../routes/models.ts';
 import type { Key } from '../../routes/present-key.ts';
 import type { Request, RequestList } from '../../routes/present-request.ts';
 import type { Api } from '../api/api.ts';
+import { useLoaded, usePolled } from '../api/use-loaded.ts';
+import { type RequestFilter, requestLink, requestsLink } from '../page/console-route.ts';
+import { StateBadge } from '../page/icons.ts';
+import { CopyButton } from '../page/identifiers.ts';
 import { LoadedView } from '../page/loaded-view.ts';
-import { type RequestFilter, requestLink, requestsLink } from '../page/route.ts';
-import { useLoaded, usePolled } from '../page/use-loaded.ts';
+import { hasLeftNoRecord, LeftNoRecord, RequestDetail } from './request-detail.ts';
 import { RequestTable } from './request-table.ts';
+import { requestState } from './request-words.ts';
 
 const pageSize = 25;
 const lookEveryMs = 3_000;
@@ -140,4 +144,27 @@ async function readRequests(api: Api, { filter, wanted, signal }: ListOptions): 
     if (!page.has_more || after === null) return { data, hasMore: false };
     if (data.length >= wanted || calls === callsMax) return { data, hasMore: true };
   }
+}
+
+const lookAtOneEveryMs = 1_000;
+
+/** One request of the account, by its id or the id of its answer. */
+export function RequestPage({ api, id }: { api: Api; id: string }) {
+  const loaded = useLoaded((signal) => api.call<Request>(`/v1/requests/${encodeURIComponent(id)}`, { signal }), [id]);
+  const isGone = hasLeftNoRecord(loaded);
+  const isMoving = loaded.value !== undefined && loaded.value.state !== 'ended' && !isGone;
+  usePolled(loaded, { everyMs: lookAtOneEveryMs, active: isMoving });
+  return [
+    h('p', { class: 'crumb' }, h('a', { href: '#requests' }, 'Requests')),
+    h(
+      'h1',
+      { tabIndex: -1 },
+      h('code', null, loaded.value?.id ?? id),
+      loaded.value && !isGone && [' ', h(StateBadge, requestState(loaded.value))],
+    ),
+    h('div', { class: 'actions' }, h(CopyButton, { text: loaded.value?.id ?? id, label: 'Copy the ID' })),
+    isGone
+      ? h(LeftNoRecord, null)
+      : h(LoadedView<Request>, { loaded, what: 'the request', children: (request) => h(RequestDetail, { request }) }),
+  ];
 }

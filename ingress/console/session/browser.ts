@@ -1,3 +1,24 @@
+/** Settings of the service for the page. None of them is secret. */
+export type ConsoleSettings = {
+  /** Address of the API, without a slash at the end. */
+  baseUrl: string;
+  /** Address of the page, to which the issuer redirects. */
+  consoleUrl: string;
+  docsUrl: string;
+  issuer: string;
+  consoleClientId: string;
+  /** The scopes that it requests, with spaces between them. */
+  consoleScopes: string;
+  /** The API whose tokens it requests, as the issuer knows it. Empty: it names none. */
+  consoleResource: string;
+};
+
+/** Reads the settings that the service wrote into the head of the page. */
+export function readSettings(page: Document): ConsoleSettings {
+  const content = page.querySelector<HTMLMetaElement>('meta[name="console-settings"]')?.content ?? '';
+  return JSON.parse(content) as ConsoleSettings; // written by the service that served this page
+}
+
 export type PageStorage = Pick<Storage, 'getItem' | 'setItem' | 'removeItem'>;
 
 /** The parts of a browser that the session uses. */
@@ -17,3 +38,42 @@ export type Browser = {
   /** Other tabs of this page: a sign-out in one tab ends the sign-in of the others. */
   otherTabs: { announceSignOut: () => void; onSignOut: (run: () => void) => void };
 };
+
+const channelName = 'console';
+
+export function createRealBrowser(): Browser {
+  const channel = new BroadcastChannel(channelName);
+  return {
+    storage: findStorage(() => window.sessionStorage),
+    sharedStorage: findStorage(() => window.localStorage),
+    address: () => new URL(window.location.href),
+    isReload: () =>
+      performance.getEntriesByType('navigation').some((entry) => 'type' in entry && entry.type === 'reload'),
+    replaceAddress: (url) => window.history.replaceState(null, '', url),
+    leaveFor: (url, { inPlace }) => (inPlace ? window.location.replace(url) : window.location.assign(url)),
+    later(run, ms) {
+      const timer = window.setTimeout(run, ms);
+      return () => window.clearTimeout(timer);
+    },
+    otherTabs: {
+      announceSignOut: () => channel.postMessage('signed out'),
+      onSignOut: (run) => channel.addEventListener('message', run),
+    },
+  };
+}
+
+/** If the browser has disabled page storage, the page still loads, but no sign-in can complete. */
+function findStorage(find: () => PageStorage): PageStorage {
+  try {
+    const storage = find();
+    storage.getItem('');
+    return storage;
+  } catch {
+    const kept = new Map<string, string>();
+    return {
+      getItem: (name) => kept.get(name) ?? null,
+      setItem: (name, value) => void kept.set(name, value),
+      removeItem: (name) => void kept.delete(name),
+    };
+  }
+}

@@ -1,5 +1,5 @@
 import * as oauth from 'oauth4webapi';
-import type { ConsoleSettings } from './settings.ts';
+import type { ConsoleSettings } from './browser.ts';
 
 /** Tokens from the issuer; the access token expires in `expiresInS` seconds. */
 export type Tokens = {

@@ -1,9 +1,9 @@
 import { h } from 'preact';
-import { ShortId } from '../controls/short-id.ts';
+import { requestLink } from '../page/console-route.ts';
 import { formatCount } from '../page/format.ts';
-import { requestLink } from '../page/route.ts';
-import type { Tokens } from './endpoints/tried-endpoint.ts';
+import { ShortId } from '../page/identifiers.ts';
 import type { Answer } from './stream-answer.ts';
+import type { Tokens } from './tried-endpoint.ts';
 
 type Props = {
   state: 'idle' | 'running' | 'stopped' | 'done' | 'failed';

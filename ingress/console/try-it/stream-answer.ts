@@ -1,6 +1,6 @@
 import { EventSourceParserStream } from 'eventsource-parser/stream';
 import { ApiFailure, brokenOff, failureOf, unreachable } from '../api/api-failure.ts';
-import type { Step, Tokens, TriedEndpoint } from './endpoints/tried-endpoint.ts';
+import type { Step, Tokens, TriedEndpoint } from './tried-endpoint.ts';
 
 /** The answer so far. Times are in milliseconds since the request was sent. */
 export type Answer = {

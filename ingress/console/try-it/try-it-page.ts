@@ -1,17 +1,16 @@
 import { h } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
 import type { Model } from '../../routes/models.ts';
 import type { Api } from '../api/api.ts';
-import { Choice } from '../controls/choice.ts';
+import { useLoaded } from '../api/use-loaded.ts';
 import type { FullKey, HeldKeys } from '../keys/held-keys.ts';
-import { Failure } from '../page/failure.ts';
-import { LoadedView } from '../page/loaded-view.ts';
-import { useLoaded } from '../page/use-loaded.ts';
+import { Choice } from '../page/fields.ts';
+import { CopyButton } from '../page/identifiers.ts';
+import { Failure, LoadedView } from '../page/loaded-view.ts';
 import { AnswerView } from './answer-view.ts';
-import { CodeView } from './code-view.ts';
 import { DraftFields } from './draft-fields.ts';
-import { type Draft, documentsOf, type TriedEndpoint, written } from './endpoints/tried-endpoint.ts';
-import { modelsWith, offeredEndpoints, triedEndpoint, usableModels } from './endpoints/tried-endpoints.ts';
-import { KeyField } from './key-field.ts';
+import { type Draft, documentsOf, type Language, languages, type TriedEndpoint, written } from './tried-endpoint.ts';
+import { modelsWith, offeredEndpoints, triedEndpoint, usableModels } from './tried-endpoints.ts';
 import type { Trial } from './use-trial.ts';
 
 type Props = { api: Api; baseUrl: string; docsUrl: string; trial: Trial; held: HeldKeys };
@@ -98,5 +97,61 @@ function Buttons({ isEmpty, isRunning, stop }: { isEmpty: boolean; isRunning: bo
     h('button', { type: 'submit', class: 'primary', disabled: isEmpty, 'aria-disabled': isRunning }, 'Send'),
     h('button', { type: 'button', 'aria-disabled': !isRunning, onClick: stop }, 'Stop'),
     h('span', { class: 'quiet' }, 'or press ', h('kbd', null, 'Ctrl'), ' ', h('kbd', null, 'Enter')),
+  );
+}
+
+type KeyFieldProps = {
+  trial: Trial;
+  /** Keys that were created since the console was opened, newest first. */
+  keys: readonly FullKey[];
+  /** Which of them is in the field. */
+  known: FullKey | undefined;
+};
+
+/** The key to call with. It starts with the newest one that was created here. */
+function KeyField({ trial, keys: [newest], known }: KeyFieldProps) {
+  useEffect(() => {
+    if (trial.key === '' && newest !== undefined) trial.startWith(newest);
+  }, []);
+  return h(
+    'label',
+    null,
+    'API key',
+    h('input', {
+      type: 'text',
+      class: 'masked',
+      required: true,
+      pattern: ' *svc_[0-9A-Za-z]{38} *',
+      title: 'svc_ and 38 letters and digits',
+      autocapitalize: 'off',
+      autocomplete: 'off',
+      spellcheck: false,
+      placeholder: 'svc_…',
+      'aria-describedby': 'key-hint',
+      value: trial.key,
+      onInput: ({ currentTarget }: { currentTarget: HTMLInputElement }) => trial.setKey(currentTarget.value),
+    }),
+    h(
+      'span',
+      { class: 'quiet', id: 'key-hint' },
+      known === undefined ? '' : `Your new key "${known.name}" is filled in. `,
+      'Not stored: it is kept until you reload or close the console.',
+    ),
+  );
+}
+
+type CodeViewProps = { endpoint: TriedEndpoint; request: object; baseUrl: string };
+
+/** The request as program code. The key is not in it: programs read it from their environment. */
+function CodeView({ endpoint, request, baseUrl }: CodeViewProps) {
+  const [language, setLanguage] = useState<Language>('curl');
+  const code = endpoint.codeFor(language, request, baseUrl);
+  return h(
+    'section',
+    { 'aria-labelledby': 'code-title' },
+    h('h2', { id: 'code-title' }, 'The same request from a program'),
+    h(Choice<Language>, { legend: 'Language', options: languages, chosen: language, choose: setLanguage }),
+    h('pre', { tabIndex: 0, 'aria-label': `The request in ${languages[language]}` }, h('code', null, code)),
+    h(CopyButton, { text: code, label: 'Copy the code' }),
   );
 }

@@ -1,7 +1,7 @@
-import { useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import type { FullKey } from '../keys/held-keys.ts';
-import type { Draft } from './endpoints/tried-endpoint.ts';
-import { useRun } from './use-run.ts';
+import { type Answer, type Call, streamAnswer } from './stream-answer.ts';
+import type { Draft } from './tried-endpoint.ts';
 
 /** What the page "Try it" holds while the console is open: in the memory of this page only. */
 export interface Trial {
@@ -52,6 +52,46 @@ export function useTrial(): Trial {
       setEndpoint('');
       setDraft(firstDraft);
       run.clear();
+    },
+  };
+}
+
+type Run = { name: 'idle' | 'running' | 'stopped' | 'done' } | { name: 'failed'; error: unknown };
+
+/** One request at a time, with its answer so far. It continues while another page is shown. */
+function useRun() {
+  const [state, setState] = useState<Run>({ name: 'idle' });
+  const [answer, setAnswer] = useState<Answer>();
+  const current = useRef<AbortController>(undefined);
+
+  async function start(call: Omit<Call, 'signal' | 'show'>): Promise<void> {
+    if (state.name === 'running') return;
+    const aborting = new AbortController();
+    const { signal } = aborting;
+    current.current = aborting;
+    /** The view may show another request by now. */
+    const isShown = () => current.current === aborting;
+    setState({ name: 'running' });
+    setAnswer(undefined);
+    try {
+      await streamAnswer({ ...call, signal, show: (shown) => isShown() && !signal.aborted && setAnswer(shown) });
+      if (isShown()) setState({ name: 'done' });
+    } catch (error) {
+      if (isShown()) setState(signal.aborted ? { name: 'stopped' } : { name: 'failed', error });
+    }
+  }
+
+  return {
+    state,
+    answer,
+    start,
+    stop: () => current.current?.abort(),
+    /** Stops, and shows nothing of the request. */
+    clear(): void {
+      current.current?.abort();
+      current.current = undefined;
+      setState({ name: 'idle' });
+      setAnswer(undefined);
     },
   };
 }

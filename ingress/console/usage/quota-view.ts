@@ -1,8 +1,6 @@
 import { type ComponentChildren, h } from 'preact';
-import type { Quota } from '../../routes/quota.ts';
+import type { LimitsInUse, Quota } from '../../routes/quota.ts';
 import { formatCount, formatDay, formatMonth } from '../page/format.ts';
-import { QuotaBar } from './quota-bar.ts';
-import { spentWords } from './quota-words.ts';
 
 /** The tokens of this month as a bar and as numbers. */
 export function QuotaView({ quota }: { quota: Quota }) {
@@ -40,3 +38,88 @@ function figure(term: string, value: ComponentChildren, colour: string, name = c
 }
 
 const parts = new Set(['used', 'reserved', 'rest', 'over']);
+
+/** The tokens of the month in a few words. */
+export function MonthCard({ quota }: { quota: Quota }) {
+  const { plan, limit, used, remaining, resetDate } = quota;
+  return [
+    h(
+      'p',
+      { class: 'headline' },
+      h('strong', { 'data-figure': 'used' }, formatCount(used)),
+      limit === null ? ' tokens used' : ` of ${formatCount(limit)} tokens used`,
+    ),
+    limit !== null && h(QuotaBar, { quota, limit, height: 10 }),
+    h('p', { class: 'quiet' }, `Plan ${plan}. Resets on ${formatDay(resetDate)}.`),
+    remaining === 0 && h('p', { class: 'warning' }, spentWords(quota)),
+  ];
+}
+
+/** Usage beyond the allowance has a separate colour and starts at a mark. */
+function QuotaBar({ quota, limit, height = 16 }: { quota: Quota; limit: number; height?: number }) {
+  const { used, reserved, remaining } = quota;
+  const whole = Math.max(1, limit, used + reserved);
+  const share = (tokens: number) => (100 * tokens) / whole;
+  const percent = Math.round((100 * used) / Math.max(1, limit));
+  const label = `${percent} % used: ${formatCount(used)} used, ${formatCount(reserved)} reserved, ${formatCount(remaining ?? 0)} remaining of ${formatCount(limit)} tokens`;
+  return h(
+    'svg',
+    { class: 'quota-bar', role: 'img', 'aria-label': label, height, width: '100%' },
+    h('rect', { class: 'rest', width: '100%', height: '100%' }),
+    h('rect', { class: 'used', width: `${share(Math.min(used, limit))}%`, height: '100%' }),
+    h('rect', { class: 'over', x: `${share(limit)}%`, width: `${share(Math.max(0, used - limit))}%`, height: '100%' }),
+    h('rect', { class: 'reserved', x: `${share(used)}%`, width: `${share(reserved)}%`, height: '100%' }),
+    whole > limit && h('rect', { class: 'mark', x: `${share(limit)}%`, width: 3, height: '100%' }),
+  );
+}
+
+/** What happens to requests of a month whose allowance is used up. */
+function spentWords({ overageEnabled, overageUsed, overageLimit, limit, used, reserved, resetDate }: Quota): string {
+  const refused = `requests get 402 quota_exceeded until ${formatDay(resetDate)}`;
+  if (!overageEnabled) return `The allowance is used up: ${refused}, a top-up, or overage.`;
+  const beyond = Math.max(overageUsed, used + reserved - (limit ?? 0));
+  if (overageLimit !== null && beyond >= overageLimit)
+    return `The allowance and its overage are used up: ${refused}, or a top-up.`;
+  return 'The allowance is used up. Overage is on: requests continue and are counted as overage.';
+}
+
+const names = {
+  requestsPerMinute: 'Requests per minute',
+  tokensPerMinute: 'Tokens per minute',
+  requestsAtOnce: 'Requests at once',
+  requestsPerDay: 'Requests today',
+  batchRequestsAtOnce: 'Batch lines at once',
+} as const;
+
+/** How much of each limit is used at this moment. */
+export function LimitMeters({ limits }: { limits: LimitsInUse }) {
+  return h(
+    'ul',
+    { class: 'meters' },
+    (Object.keys(names) as (keyof typeof names)[]).map((name) => h(Meter, { key: name, name, use: limits[name] })),
+  );
+}
+
+type Use = { limit: number | null; used: number };
+
+function Meter({ name, use: { limit, used } }: { name: keyof typeof names; use: Use }) {
+  const label = names[name];
+  const share = limit === null || limit === 0 ? 0 : Math.min(1, used / limit);
+  return h(
+    'li',
+    null,
+    h('span', null, label),
+    h(
+      'span',
+      { class: 'of' },
+      limit === null ? `${formatCount(used)}, no limit` : `${formatCount(used)} of ${formatCount(limit)}`,
+    ),
+    limit !== null &&
+      h(
+        'svg',
+        { class: 'meter', width: '100%', height: 6, 'aria-hidden': true },
+        h('rect', { class: 'track', width: '100%', height: '100%', rx: 3 }),
+        h('rect', { class: share >= 0.9 ? 'bar full' : 'bar', width: `${100 * share}%`, height: '100%', rx: 3 }),
+      ),
+  );
+}

@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import type { GroupName } from '../../usage/usage-query.ts';
-import { TextField } from '../controls/field.ts';
+import { TextField } from '../page/fields.ts';
 import { type DayRange, daysOf, type Period, periods } from './day-range.ts';
 
 /** What a report is asked for. `own` are the days if the period is `own`. */

@@ -1,9 +1,9 @@
 import { type ComponentChildren, h } from 'preact';
 import type { GroupName } from '../../usage/usage-query.ts';
 import type { UsageReport, UsageRow } from '../../usage/usage-report.ts';
-import { AccountLink } from '../controls/account-link.ts';
-import { Table } from '../controls/table.ts';
 import { formatCost, formatCount, formatDay } from '../page/format.ts';
+import { AccountLink } from '../page/identifiers.ts';
+import { Table } from '../page/table.ts';
 import { groupLabels } from './report-filters.ts';
 
 const rowsShownMax = 1_000;

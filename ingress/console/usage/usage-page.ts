@@ -1,15 +1,17 @@
 import { h } from 'preact';
+import { useState } from 'preact/hooks';
 import type { PlanLimits } from '../../routes/plans.ts';
 import type { Key } from '../../routes/present-key.ts';
 import type { Quota } from '../../routes/quota.ts';
 import type { Api } from '../api/api.ts';
-import { OverageSwitch } from '../billing/overage-switch.ts';
-import { TopUpSection } from '../billing/top-up-section.ts';
-import { LoadedView } from '../page/loaded-view.ts';
-import { useLoaded } from '../page/use-loaded.ts';
-import { PlanLimitsView } from './plan-limits.ts';
+import { fieldErrorsOf } from '../api/api-failure.ts';
+import { useLoaded } from '../api/use-loaded.ts';
+import { useDoing } from '../page/actions.ts';
+import { TextField } from '../page/fields.ts';
+import { formatCount, formatLimit } from '../page/format.ts';
+import { Failure, LoadedView } from '../page/loaded-view.ts';
 import { QuotaView } from './quota-view.ts';
-import { UsageReportView } from './usage-report.ts';
+import { UsageReportView } from './report-view.ts';
 
 /** The quota, usage and plan limits of the account. */
 export function UsagePage({ api, isTopUp }: { api: Api; isTopUp: boolean }) {
@@ -37,4 +39,128 @@ export function UsagePage({ api, isTopUp }: { api: Api; isTopUp: boolean }) {
     }),
     h(TopUpSection, { api, isGoal: isTopUp, changed: quota.reload }),
   ];
+}
+
+/** The usage of all accounts: at first those that have used most. */
+export function AllUsagePage({ api }: { api: Api }) {
+  return [
+    h('h1', { tabIndex: -1 }, 'Usage of all accounts'),
+    h(UsageReportView, {
+      api,
+      path: '/admin/usage',
+      offered: ['account', 'day', 'model', 'key', 'endpoint'],
+      usual: ['account'],
+    }),
+  ];
+}
+
+/** The limits and models of a plan. */
+function PlanLimitsView({ plan }: { plan: PlanLimits }) {
+  const figures = [
+    ['Plan', plan.plan],
+    ['Requests per minute', formatLimit(plan.requestsPerMinute)],
+    ['Tokens per minute', formatLimit(plan.tokensPerMinute)],
+    ['Requests at once', formatLimit(plan.requestsAtOnce)],
+    ['Requests per day', formatLimit(plan.requestsPerDay)],
+    ['Tokens per month', formatLimit(plan.tokensPerMonth)],
+    ['Overage per month', formatLimit(plan.overageTokensPerMonth)],
+    ['Overage is turned on by', plan.overage === 'operator' ? 'the operator' : 'you'],
+    ['Batch lines at once', formatLimit(plan.batchRequestsAtOnce)],
+    ['Tokens in waiting batches', formatLimit(plan.batchTokensWaiting)],
+    ['Models', plan.models.join(', ')],
+  ];
+  return h(
+    'dl',
+    { class: 'figures' },
+    figures.map(([term, value]) => h('div', { key: term }, h('dt', null, term), h('dd', null, value))),
+  );
+}
+
+type OverageProps = {
+  api: Api;
+  quota: Quota;
+  /** Undefined until it is loaded. */
+  plan: PlanLimits | undefined;
+  changed: () => void;
+};
+
+/** What overage means for the account, and a button for it unless the plan leaves it to operators. */
+function OverageSwitch({ api, quota: { overageEnabled, overageLimit, limit }, plan, changed }: OverageProps) {
+  const [said, setSaid] = useState('');
+  const doing = useDoing(async () => {
+    setSaid('');
+    const wanted = !overageEnabled;
+    await api.call<Quota>('/billing/overage', { method: 'PATCH', body: { enabled: wanted } });
+    setSaid(`Overage is ${wanted ? 'on' : 'off'}. Applies from your next request.`);
+    changed();
+  });
+  if (limit === null) return null;
+  const bound = overageLimit === null ? 'without a limit' : `up to ${formatCount(overageLimit)} tokens a month`;
+  const byOperator = plan?.overage === 'operator';
+  return h(
+    'section',
+    { class: 'card', 'aria-labelledby': 'overage-title' },
+    h('h2', { id: 'overage-title' }, 'Overage'),
+    h(
+      'p',
+      null,
+      overageEnabled
+        ? `On: beyond the allowance your requests continue and are counted as overage, ${bound}.`
+        : `Off: beyond the allowance your requests get 402 quota_exceeded. With overage they would continue, ${bound}.`,
+    ),
+    byOperator
+      ? h('p', null, 'On your plan, the operator of this service turns overage on and off.')
+      : h(
+          'button',
+          { type: 'button', 'aria-disabled': doing.busy, onClick: doing.run },
+          overageEnabled ? 'Turn overage off' : 'Turn overage on',
+        ),
+    h('p', { role: 'status', class: 'good' }, said),
+    doing.error !== undefined && h(Failure, { error: doing.error }),
+  );
+}
+
+type TopUpProps = {
+  api: Api;
+  /** Whether the address of the page names this section. */
+  isGoal: boolean;
+  changed: () => void;
+};
+
+/** Redeems a code. Also the target of the top-up link, if the operator has configured no other page. */
+function TopUpSection({ api, isGoal, changed }: TopUpProps) {
+  const [code, setCode] = useState('');
+  const [said, setSaid] = useState('');
+  const doing = useDoing(async () => {
+    setSaid('');
+    const { topUp } = await api.call<Quota>('/billing/top-ups', { method: 'POST', body: { code } });
+    setCode('');
+    setSaid(`The code is redeemed. Top-ups of this month: ${formatCount(topUp)} tokens.`);
+    changed();
+  });
+  return h(
+    'section',
+    { class: isGoal ? 'notice' : 'card', 'aria-labelledby': 'top-up-title' },
+    h('h2', { id: 'top-up-title', ...(isGoal && { 'data-goal': true }), tabIndex: -1 }, 'Top up'),
+    h(
+      'p',
+      null,
+      'Redeem a code to add its tokens to your month. Without a code, ask the operator of this service, and name your account as shown at the top of this page. Added tokens are available immediately, until the reset date.',
+    ),
+    h(
+      'form',
+      { onSubmit: doing.run },
+      h(TextField, {
+        label: 'Code',
+        hint: 'TOPUP- and 30 letters and digits, in any case.',
+        value: code,
+        change: setCode,
+        error: fieldErrorsOf(doing.error, ['code']).code,
+        input: { required: true, maxLength: 100, spellcheck: false, autocapitalize: 'characters' },
+      }),
+      h('button', { type: 'submit', class: 'primary', 'aria-disabled': doing.busy }, 'Redeem'),
+    ),
+    h('p', { role: 'status', class: 'good' }, said),
+    doing.error !== undefined && h(Failure, { error: doing.error }),
+  );
 }

@@ -2,15 +2,13 @@ import { h } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Webhook, WebhookDelivery } from '../../routes/present-webhook.ts';
 import type { Api } from '../api/api.ts';
-import { StateFilter } from '../controls/choice.ts';
-import { StateBadge, type Tone } from '../controls/state-badge.ts';
-import { Table } from '../controls/table.ts';
-import { Failure } from '../page/failure.ts';
+import { useNewest, usePolled } from '../api/use-loaded.ts';
+import { useDoing } from '../page/actions.ts';
+import { StateFilter } from '../page/fields.ts';
 import { formatTime } from '../page/format.ts';
-import { LoadedView } from '../page/loaded-view.ts';
-import { useDoing } from '../page/use-doing.ts';
-import { usePolled } from '../page/use-loaded.ts';
-import { useNewest } from '../page/use-newest.ts';
+import { StateBadge, type Tone } from '../page/icons.ts';
+import { Failure, LoadedView } from '../page/loaded-view.ts';
+import { Table } from '../page/table.ts';
 
 type Props = { api: Api; endpoint: Webhook };
 

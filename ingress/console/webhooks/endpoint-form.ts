@@ -1,9 +1,9 @@
 import { h } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Webhook } from '../../routes/present-webhook.ts';
-import { type FieldErrors, fieldErrorsOf } from '../api/field-errors.ts';
-import { ConfirmDialog } from '../controls/confirm-dialog.ts';
-import { TextField } from '../controls/field.ts';
+import { type FieldErrors, fieldErrorsOf } from '../api/api-failure.ts';
+import { ConfirmDialog } from '../page/actions.ts';
+import { TextField } from '../page/fields.ts';
 
 /** The events with what they say, by the names of the API. */
 const eventLabels: Readonly<Record<string, string>> = {

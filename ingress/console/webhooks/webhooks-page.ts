@@ -1,15 +1,17 @@
 import { h } from 'preact';
-import { useState } from 'preact/hooks';
+import { useId, useState } from 'preact/hooks';
 import type { CreatedWebhook, Webhook, WebhookList } from '../../routes/present-webhook.ts';
 import type { Api } from '../api/api.ts';
 import { ApiFailure } from '../api/api-failure.ts';
+import { useLoaded } from '../api/use-loaded.ts';
+import { ConfirmDialog } from '../page/actions.ts';
+import { useFocusedHeading } from '../page/focus.ts';
+import { formatTime } from '../page/format.ts';
+import { StateBadge } from '../page/icons.ts';
+import { CopyButton } from '../page/identifiers.ts';
 import { LoadedView } from '../page/loaded-view.ts';
-import { useLoaded } from '../page/use-loaded.ts';
 import { Deliveries } from './deliveries.ts';
-import { type EndpointAction, EndpointCard } from './endpoint-card.ts';
-import { EndpointDialog } from './endpoint-dialogs.ts';
 import { type EndpointFields, EndpointForm } from './endpoint-form.ts';
-import { NewSecret } from './new-secret.ts';
 
 type PendingAction = { action: EndpointAction; endpoint: Webhook };
 
@@ -87,5 +89,131 @@ async function readEndpoints(api: Api, signal: AbortSignal): Promise<Endpoints> 
   } catch (error) {
     if (error instanceof ApiFailure && error.code === 'FORBIDDEN') return 'off';
     throw error;
+  }
+}
+
+/** The secret of an endpoint, shown once. */
+function NewSecret({ endpoint: { url, secret }, dismiss }: { endpoint: CreatedWebhook; dismiss: () => void }) {
+  const id = useId();
+  const heading = useFocusedHeading();
+  return h(
+    'section',
+    { class: 'notice', 'aria-labelledby': id },
+    h('h2', { id, tabIndex: -1, ref: heading }, 'The secret of the endpoint'),
+    h('p', null, url),
+    h('p', null, 'Your server verifies events with it. Store it now: it is shown only once and cannot be recovered.'),
+    h('p', null, h('code', { class: 'key' }, secret)),
+    h(
+      'div',
+      { class: 'actions' },
+      h(CopyButton, { text: secret, label: 'Copy' }),
+      h('button', { type: 'button', onClick: dismiss }, 'I have stored it'),
+    ),
+  );
+}
+
+type EndpointAction = 'edit' | 'switch' | 'rotate' | 'test' | 'delete';
+
+type CardProps = {
+  endpoint: Webhook;
+  ask: (action: EndpointAction) => void;
+  /** Its deliveries are shown. */
+  isOpen: boolean;
+  toggle: () => void;
+};
+
+const reasons = {
+  failing: 'The service has disabled it: no attempt of three days has succeeded.',
+  gone: 'The service has disabled it: your server answered 410 Gone.',
+};
+
+function EndpointCard({ endpoint, ask, isOpen, toggle }: CardProps) {
+  const { url, description, events, enabled, disabled_reason: reason, old_secrets_until: until, created_at } = endpoint;
+  const button = (label: string, action: EndpointAction, isDangerous = false) =>
+    h(
+      'button',
+      {
+        type: 'button',
+        class: isDangerous ? 'danger' : '',
+        'aria-label': `${label}: ${url}`,
+        onClick: () => ask(action),
+      },
+      label,
+    );
+  return h(
+    'section',
+    { class: 'card', 'aria-label': url },
+    h('h3', null, url),
+    description !== '' && h('p', null, description),
+    h(
+      'p',
+      null,
+      h(StateBadge, enabled ? { state: 'enabled', tone: 'good' } : { state: 'disabled', tone: 'bad' }),
+      ` ${events.join(', ')}`,
+    ),
+    reason !== null && h('p', { class: 'warning' }, reasons[reason]),
+    until !== null &&
+      h('p', { class: 'quiet' }, `Events are also signed with the old secret until ${formatTime(until)}.`),
+    h('p', { class: 'quiet' }, `Created ${formatTime(created_at)}.`),
+    h(
+      'div',
+      { class: 'actions' },
+      h(
+        'button',
+        { type: 'button', 'aria-expanded': isOpen, 'aria-label': `Deliveries: ${url}`, onClick: toggle },
+        'Deliveries',
+      ),
+      enabled && button('Send a test', 'test'),
+      button('Edit', 'edit'),
+      button(enabled ? 'Disable' : 'Enable', 'switch'),
+      button('Rotate the secret', 'rotate'),
+      button('Delete', 'delete', true),
+    ),
+  );
+}
+
+type ConfirmedAction = Exclude<EndpointAction, 'edit'>;
+type DialogProps = { action: ConfirmedAction; endpoint: Webhook; run: () => Promise<void>; close: () => void };
+type Question = { title: string; action: string; text: string; isDangerous?: boolean };
+
+/** Asks before an endpoint changes. */
+function EndpointDialog({ action, endpoint, run, close }: DialogProps) {
+  const { text, ...question } = questionOf(action, endpoint);
+  return h(ConfirmDialog, { ...question, run, close }, h('p', null, endpoint.url), h('p', null, text));
+}
+
+function questionOf(action: ConfirmedAction, { enabled }: Webhook): Question {
+  switch (action) {
+    case 'test':
+      return {
+        title: 'Send a test event?',
+        action: 'Send',
+        text: 'Its type is webhook.test. Its delivery is shown below.',
+      };
+    case 'rotate':
+      return {
+        title: 'Rotate the secret?',
+        action: 'Rotate',
+        text: 'The new secret is shown once. Events are also signed with the old one for 24 hours.',
+      };
+    case 'delete':
+      return {
+        title: 'Delete the endpoint?',
+        action: 'Delete',
+        isDangerous: true,
+        text: 'Nothing is sent to it any more, and its deliveries are removed.',
+      };
+    case 'switch':
+      return enabled
+        ? {
+            title: 'Disable the endpoint?',
+            action: 'Disable',
+            text: 'Events of the time while it is disabled are not sent.',
+          }
+        : {
+            title: 'Enable the endpoint?',
+            action: 'Enable',
+            text: 'New events are sent from now on. Failed ones can be sent again.',
+          };
   }
 }

@@ -13,7 +13,7 @@ export function element<Name extends keyof HTMLElementTagNameMap>(
 }
 
 /** An icon of this path, 16 by 16, that screen readers ignore. */
-export function icon(path: string): SVGSVGElement {
+function icon(path: string): SVGSVGElement {
   const namespace = 'http://www.w3.org/2000/svg';
   const drawn = document.createElementNS(namespace, 'svg');
   for (const [key, value] of Object.entries({
@@ -28,4 +28,48 @@ export function icon(path: string): SVGSVGElement {
   line.setAttribute('d', path);
   drawn.append(line);
   return drawn;
+}
+
+const copyIcon = 'M5.5 5.5v-3h8v8h-3M2.5 5.5h8v8h-8z';
+const doneIcon = 'm3 8.5 3.5 3.5L13 4.5';
+const shownMs = 2_000;
+
+/** Gives each block of code a button that copies it. */
+export function addCopyButtons(): void {
+  const status = element('p', { role: 'status', class: 'hidden-text' });
+  document.body.append(status);
+  for (const block of document.querySelectorAll('.code')) {
+    const pre = block.querySelector('pre');
+    if (pre !== null) block.append(copyButton(pre, status));
+  }
+}
+
+function copyButton(pre: HTMLElement, status: HTMLElement): HTMLButtonElement {
+  const name = `Copy ${pre.getAttribute('aria-label') ?? 'code'}`;
+  const button = element(
+    'button',
+    { type: 'button', class: 'copy', 'aria-label': name, title: 'Copy' },
+    icon(copyIcon),
+  );
+  button.addEventListener('click', async () => {
+    const isCopied = await copy(pre.textContent);
+    if (!isCopied) getSelection()?.selectAllChildren(pre);
+    status.textContent = isCopied ? 'Copied.' : 'The browser does not allow this. The code is selected: copy it.';
+    if (isCopied) button.replaceChildren(icon(doneIcon));
+    setTimeout(() => {
+      status.textContent = '';
+      button.replaceChildren(icon(copyIcon));
+    }, shownMs);
+  });
+  return button;
+}
+
+/** Browsers have no clipboard for pages without TLS, except on this machine. */
+async function copy(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -1,5 +1,4 @@
 import { element } from './elements.ts';
-import { rememberedLanguage, rememberLanguage } from './remembered-language.ts';
 
 type Tab = { name: string; button: HTMLButtonElement; panel: HTMLElement };
 type TabGroup = { tabs: readonly Tab[]; show(name: string): void };
@@ -62,5 +61,24 @@ function showTab(tabs: readonly Tab[], name: string): void {
     button.setAttribute('aria-selected', String(isShown));
     button.tabIndex = isShown ? 0 : -1;
     panel.hidden = !isShown;
+  }
+}
+
+const key = 'documentation-language';
+
+/** The language that the reader has chosen on any page, if the browser keeps it. */
+function rememberedLanguage(): string | null {
+  try {
+    return localStorage.getItem(key);
+  } catch {
+    return null; // the browser does not allow it
+  }
+}
+
+function rememberLanguage(name: string): void {
+  try {
+    localStorage.setItem(key, name);
+  } catch {
+    // The choice is for this page only.
   }
 }

@@ -1,4 +1,4 @@
-import { addCopyButtons } from './copy-buttons.ts';
+import { addCopyButtons } from './elements.ts';
 import { addLanguageTabs } from './language-tabs.ts';
 import { addSearch } from './search-box.ts';
 

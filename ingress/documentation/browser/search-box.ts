@@ -1,6 +1,5 @@
 import { element } from './elements.ts';
 import { type Hit, readSearchIndex, type SearchIndex } from './search-index.ts';
-import { createSearchResults, type SearchResults } from './search-results.ts';
 
 const unavailable = 'The search is not available right now. Reload the page.';
 
@@ -130,4 +129,86 @@ function isTyping(target: EventTarget | null): boolean {
 function setOrRemove(target: Element, name: string, value: string | undefined): void {
   if (value === undefined) target.removeAttribute(name);
   else target.setAttribute(name, value);
+}
+
+type Deps = { onSelect: (option: HTMLElement | undefined) => void; onOpen: (found: Hit, event: MouseEvent) => void };
+
+/** The list below the search field, with one selected result. */
+function createSearchResults({ onSelect, onOpen }: Deps) {
+  // Its options are chosen from the field; without the attribute, browsers would make it a stop because it can be scrolled.
+  const list = element('ul', { role: 'listbox', id: 'search-results', 'aria-label': 'Results', tabindex: '-1' });
+  let shown: readonly Hit[] = [];
+  let at = -1;
+
+  function select(index: number): void {
+    at = index;
+    for (const [number, option] of [...list.children].entries()) {
+      option.setAttribute('aria-selected', String(number === index));
+    }
+    const option = list.children[index];
+    option?.scrollIntoView({ block: 'nearest' });
+    onSelect(option instanceof HTMLElement ? option : undefined);
+  }
+
+  return {
+    list,
+    show(found: readonly Hit[]): void {
+      shown = found;
+      list.replaceChildren(
+        ...found.map((one, index) => {
+          const option = optionOf(one, index);
+          option.addEventListener('click', (event) => onOpen(one, event));
+          return option;
+        }),
+      );
+      select(found.length > 0 ? 0 : -1);
+    },
+    /** Selects the next result, or the previous one for -1. */
+    move(step: 1 | -1): void {
+      if (shown.length > 0) select((at + step + shown.length) % shown.length);
+    },
+    /** The selected result, if there is one. */
+    selected: (): Hit | undefined => shown[at],
+  };
+}
+
+type SearchResults = ReturnType<typeof createSearchResults>;
+
+function optionOf({ page, title, text, terms }: Hit, index: number): HTMLElement {
+  const pieces = (of: string) =>
+    excerptOf(of, terms).map((piece) => (piece.isMatch ? element('mark', {}, piece.text) : piece.text));
+  return element(
+    'li',
+    { role: 'option', id: `search-result-${index}`, 'aria-selected': 'false' },
+    element('span', { class: 'result-title' }, ...pieces(title)),
+    ...(page === title ? [] : [' ', element('span', { class: 'result-page' }, page)]),
+    ' ',
+    element('span', { class: 'result-text' }, ...pieces(text)),
+  );
+}
+
+/** A piece of a text; `isMatch` if it was searched for. */
+type Piece = { text: string; isMatch: boolean };
+
+const before = 40;
+const lengthMax = 150;
+
+/** The part of a text around the first of these words, in pieces. The whole text if it is short, its beginning if no word is in it. */
+export function excerptOf(text: string, words: readonly string[]): Piece[] {
+  const pattern =
+    words.length === 0 ? undefined : new RegExp(`(?<![\\p{L}\\p{N}])(${words.map(escaped).join('|')})`, 'giu');
+  const first = pattern === undefined ? 0 : Math.max(text.search(pattern), 0);
+  const from = first <= before ? 0 : text.indexOf(' ', first - before) + 1;
+  const shown = text.slice(from, from + lengthMax);
+  const part = `${from > 0 ? '… ' : ''}${shown}${from + lengthMax < text.length ? '…' : ''}`;
+  if (pattern === undefined) return [{ text: part, isMatch: false }];
+  // With a group in the pattern, every second piece is a match.
+  return part
+    .split(pattern)
+    .map((piece, index) => ({ text: piece, isMatch: index % 2 === 1 }))
+    .filter((piece) => piece.text !== '');
+}
+
+function escaped(word: string): string {
+  return word.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 }

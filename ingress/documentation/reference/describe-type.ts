@@ -1,5 +1,4 @@
-import { type Choice, choicesOf, type Schemas } from './document/schema-choices.ts';
-import { numberAt, type Schema, schemaAt, textAt, typesOf } from './document/schema-parts.ts';
+import { isObject } from '../../../shared/json/json-values.ts';
 
 /** The type of a value in words: `string`, `array of integers or null`. */
 export function typeText(schema: Schema, schemas: Schemas): string {
@@ -76,4 +75,96 @@ function count(value: number): string {
 
 function lowerFirst(text: string): string {
   return text.charAt(0).toLowerCase() + text.slice(1);
+}
+
+/** Schemas by the name that others refer to them with. */
+export type Schemas = Readonly<Record<string, Schema>>;
+
+/** What a value may be: one of these schemas without further choices, or null. `name` is that of a schema of the document. */
+type Choices = { choices: Choice[]; nullable: boolean; description: string; defaultValue: unknown };
+type Choice = { schema: Schema; name?: string };
+
+/** Resolves references, and flattens choices within choices, so that `null` is no choice. */
+export function choicesOf(schema: Schema, schemas: Schemas): Choices {
+  const { flat, nullable } = flatten(schema, schemas);
+  const described = [schema, ...flat.map((choice) => choice.schema)].map((one) => textAt(one, 'description'));
+  const choices = flat.filter(({ schema: { type } }) => type !== 'null');
+  const defaultValue = schema.default ?? choices[0]?.schema.default;
+  return { choices, nullable, description: described.find(Boolean) ?? '', defaultValue };
+}
+
+function flatten(schema: Schema, schemas: Schemas, known?: string): { flat: Choice[]; nullable: boolean } {
+  const name = schemaName(schema);
+  const target = name === undefined ? undefined : schemas[name];
+  if (target !== undefined) return flatten(target, schemas, name);
+  const within = [...schemasAt(schema, 'anyOf'), ...schemasAt(schema, 'oneOf')];
+  if (within.length === 0) {
+    const choice = { schema: merged(schema, schemas), ...(known !== undefined && { name: known }) };
+    return { flat: [choice], nullable: allowsNull(schema) };
+  }
+  const found = within.map((one) => flatten(one, schemas));
+  return { flat: found.flatMap(({ flat }) => flat), nullable: found.some(({ nullable }) => nullable) };
+}
+
+/** One schema with the fields of all the schemas that it combines. */
+function merged(schema: Schema, schemas: Schemas): Schema {
+  const parts = schemasAt(schema, 'allOf').flatMap((part) =>
+    flatten(part, schemas).flat.map((choice) => choice.schema),
+  );
+  if (parts.length === 0) return schema;
+  const { allOf: _, ...own } = schema;
+  const all = [...parts, own];
+  return { ...Object.assign({}, ...all), properties: Object.assign({}, ...all.map(({ properties }) => properties)) };
+}
+
+/** JSON Schema 2020-12. */
+export type Schema = Readonly<Record<string, unknown>>;
+
+/** The schemas within a schema, read as the types that JSON Schema gives them; other values are left out. */
+export function schemasAt(schema: Schema, keyword: 'anyOf' | 'oneOf' | 'allOf'): Schema[] {
+  const found = schema[keyword];
+  return Array.isArray(found) ? found.filter(isObject) : [];
+}
+
+export function schemaAt(schema: Schema, keyword: 'items' | 'additionalProperties'): Schema | undefined {
+  const found = schema[keyword];
+  return isObject(found) ? found : undefined;
+}
+
+/** The fields of an object, by name. */
+export function fieldsOf({ properties }: Schema): [string, Schema][] {
+  if (!isObject(properties)) return [];
+  return Object.entries(properties).filter((entry): entry is [string, Schema] => isObject(entry[1]));
+}
+
+export function isRequired({ required }: Schema, name: string): boolean {
+  return Array.isArray(required) && required.includes(name);
+}
+
+/** The types that a schema names, without `null`. */
+function typesOf({ type }: Schema): string[] {
+  return [type].flat().filter((name): name is string => typeof name === 'string' && name !== 'null');
+}
+
+function allowsNull({ type }: Schema): boolean {
+  return [type].flat().includes('null');
+}
+
+/** A number, text or other value that a keyword has, if it has one. */
+function numberAt(schema: Schema, keyword: string): number | undefined {
+  const found = schema[keyword];
+  return typeof found === 'number' ? found : undefined;
+}
+
+function textAt(schema: Schema, keyword: string): string | undefined {
+  const found = schema[keyword];
+  return typeof found === 'string' ? found : undefined;
+}
+
+/** How a reference to a schema of the document begins. */
+export const schemaPrefix = '#/components/schemas/';
+
+/** The name of the schema that this one refers to. */
+export function schemaName({ $ref }: Schema): string | undefined {
+  return typeof $ref === 'string' && $ref.startsWith(schemaPrefix) ? $ref.slice(schemaPrefix.length) : undefined;
 }

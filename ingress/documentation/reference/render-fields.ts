@@ -1,13 +1,20 @@
-import { escapeHtml } from '../../pages/escape-html.ts';
-import type { Prose } from '../markdown/prose.ts';
-import { boundsTexts, typeText } from './describe-type.ts';
-import { choicesOf, type Schemas } from './document/schema-choices.ts';
-import { fieldsOf, isRequired, type Schema, schemaAt } from './document/schema-parts.ts';
+import { escapeHtml } from '../code-block.ts';
+import type { Prose } from '../render-markdown.ts';
+import {
+  boundsTexts,
+  choicesOf,
+  fieldsOf,
+  isRequired,
+  type Schema,
+  type Schemas,
+  schemaAt,
+  typeText,
+} from './describe-type.ts';
 
 type Context = { prose: Prose; schemas: Schemas };
 
 /** A value with a name: a field of a body, or a parameter. */
-export type Field = { name: string; schema: Schema; required: boolean; description?: string };
+type Field = { name: string; schema: Schema; required: boolean; description?: string };
 
 const depthMax = 8;
 

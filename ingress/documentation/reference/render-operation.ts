@@ -1,21 +1,11 @@
-import { escapeHtml } from '../../pages/escape-html.ts';
-import { codeBlock, variantBlocks } from '../markdown/code-block.ts';
-import type { Prose } from '../markdown/prose.ts';
-import {
-  type Media,
-  type OpenApiDocument,
-  type Operation,
-  type Parameter,
-  schemaName,
-} from './document/openapi-document.ts';
-import { refusalsOf } from './document/refusals.ts';
-import { schemasAt } from './document/schema-parts.ts';
-import { writeCurl } from './examples/curl.ts';
-import { writeNode } from './examples/node.ts';
-import { printJson } from './examples/print-value.ts';
-import { writePython } from './examples/python.ts';
-import { type ExampleParts, requestExample } from './examples/request-example.ts';
+import { codeBlock, escapeHtml, variantBlocks } from '../code-block.ts';
+import type { Prose } from '../render-markdown.ts';
+import { schemaName, schemasAt } from './describe-type.ts';
+import { writeCurl, writeNode, writePython } from './example-programs.ts';
+import { printJson } from './print-value.ts';
+import { type Media, type OpenApiDocument, type Operation, type Parameter, refusalsOf } from './read-document.ts';
 import { fieldList, folded, renderFields } from './render-fields.ts';
+import { type ExampleParts, requestExample } from './request-example.ts';
 
 export type OperationContext = {
   document: OpenApiDocument;

@@ -1,11 +1,9 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { ExecutionContext } from 'ava';
-import test from 'ava';
+import test, { type ExecutionContext } from 'ava';
 import Koa from 'koa';
-import { checkPlan as checkPlanWith } from '../../../ingress/check-plan/check-plan.ts';
-import { parseCheckPlanArguments } from '../../../ingress/check-plan/check-plan-arguments.ts';
+import { checkPlan as checkPlanWith, parseCheckPlanArguments } from '../../../ingress/check-plan/check-plan.ts';
 import { showPlanFile } from '../../../ingress/plan-file/present-plan-file.ts';
 import { generationOf } from '../../../shared/plan-file/plan-file.ts';
 import { parsedPlan } from '../../support/parsed-plan.ts';

@@ -1,7 +1,6 @@
 import test from 'ava';
 import { AuthorizationResponseError } from 'oauth4webapi';
 import type { Browser, PageStorage } from '../../../ingress/console/session/browser.ts';
-import { renewAfterMs } from '../../../ingress/console/session/held-tokens.ts';
 import {
   type IdentityProvider,
   IssuerUnavailable,
@@ -9,7 +8,7 @@ import {
   SignInRefused,
   type Tokens,
 } from '../../../ingress/console/session/identity-provider.ts';
-import { createSession } from '../../../ingress/console/session/session.ts';
+import { createSession, renewAfterMs } from '../../../ingress/console/session/session.ts';
 
 const tokensOf = (number: number, expiresInS = 3_600): Tokens => ({
   accessToken: `access ${number}`,

@@ -1,21 +1,17 @@
 import test from 'ava';
-import { chat } from '../../../ingress/console/try-it/endpoints/chat.ts';
-import { completions } from '../../../ingress/console/try-it/endpoints/completions.ts';
-import { embeddings } from '../../../ingress/console/try-it/endpoints/embeddings.ts';
-import { messages } from '../../../ingress/console/try-it/endpoints/messages.ts';
-import { rerank } from '../../../ingress/console/try-it/endpoints/rerank.ts';
-import { responses } from '../../../ingress/console/try-it/endpoints/responses.ts';
 import {
   type Draft,
   type Language,
   languages,
   type TriedEndpoint,
-} from '../../../ingress/console/try-it/endpoints/tried-endpoint.ts';
-import {
-  modelsWith,
-  offeredEndpoints,
-  usableModels,
-} from '../../../ingress/console/try-it/endpoints/tried-endpoints.ts';
+} from '../../../ingress/console/try-it/tried-endpoint.ts';
+import { modelsWith, offeredEndpoints, usableModels } from '../../../ingress/console/try-it/tried-endpoints.ts';
+import { chat } from '../../../ingress/console/try-it/try-chat.ts';
+import { completions } from '../../../ingress/console/try-it/try-completions.ts';
+import { embeddings } from '../../../ingress/console/try-it/try-embeddings.ts';
+import { messages } from '../../../ingress/console/try-it/try-messages.ts';
+import { rerank } from '../../../ingress/console/try-it/try-rerank.ts';
+import { responses } from '../../../ingress/console/try-it/try-responses.ts';
 import { endpoints } from '../../../shared/endpoints/routes.ts';
 
 const all: readonly TriedEndpoint[] = [chat, responses, messages, completions, embeddings, rerank];

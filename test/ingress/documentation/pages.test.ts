@@ -2,11 +2,10 @@ import { existsSync, readdirSync } from 'node:fs';
 import test from 'ava';
 import { parse, stringify } from 'yaml';
 import { limitTypes } from '../../../ingress/api/refusals.ts';
-import { exampleModels } from '../../../ingress/documentation/example-model.ts';
-import { fillPlaceholders } from '../../../ingress/documentation/markdown/fill-placeholders.ts';
-import { renderMarkdown } from '../../../ingress/documentation/markdown/render-markdown.ts';
 import { linkedPage, readPages, reference } from '../../../ingress/documentation/page-list.ts';
-import { placeholders } from '../../../ingress/documentation/site/placeholders.ts';
+import { exampleModels } from '../../../ingress/documentation/reference/request-example.ts';
+import { fillPlaceholders, renderMarkdown } from '../../../ingress/documentation/render-markdown.ts';
+import { placeholders } from '../../../ingress/pages/documentation-site.ts';
 import { usageSchema } from '../../../ingress/usage/usage-report.ts';
 import { endpointAt, endpoints } from '../../../shared/endpoints/routes.ts';
 import {

@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import test from 'ava';
-import { createAssetSet } from '../../../ingress/pages/asset-set.ts';
 import { createSharedAssets } from '../../../ingress/pages/shared-assets.ts';
+import { createAssetSet } from '../../../ingress/pages/static-content.ts';
 import type { Redis } from '../../../shared/redis/connections.ts';
 import { assetSetKey } from '../../../shared/redis/keys.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
-import { type ExampleModels, exampleModels } from '../../../ingress/documentation/example-model.ts';
-import { fillPlaceholders } from '../../../ingress/documentation/markdown/fill-placeholders.ts';
-import { placeholders } from '../../../ingress/documentation/site/placeholders.ts';
+import { type ExampleModels, exampleModels } from '../../../ingress/documentation/reference/request-example.ts';
+import { fillPlaceholders } from '../../../ingress/documentation/render-markdown.ts';
+import { placeholders } from '../../../ingress/pages/documentation-site.ts';
 import { parsePlanFile } from '../../../shared/plan-file/plan-file.ts';
 import type { Stack } from '../../stack/stack.ts';
 

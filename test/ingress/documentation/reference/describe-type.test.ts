@@ -1,6 +1,5 @@
 import test from 'ava';
-import { boundsTexts, typeText } from '../../../../ingress/documentation/reference/describe-type.ts';
-import type { Schema } from '../../../../ingress/documentation/reference/document/schema-parts.ts';
+import { boundsTexts, type Schema, typeText } from '../../../../ingress/documentation/reference/describe-type.ts';
 
 const schemas = {
   Item: { type: 'object', properties: { id: { type: 'string' } } },

@@ -1,8 +1,8 @@
 import test from 'ava';
-import { createProse } from '../../../../ingress/documentation/markdown/prose.ts';
-import { readDocument } from '../../../../ingress/documentation/reference/document/openapi-document.ts';
+import { escapeHtml } from '../../../../ingress/documentation/code-block.ts';
+import { readDocument } from '../../../../ingress/documentation/reference/read-document.ts';
 import { renderReference } from '../../../../ingress/documentation/reference/render-reference.ts';
-import { escapeHtml } from '../../../../ingress/pages/escape-html.ts';
+import { createProse } from '../../../../ingress/documentation/render-markdown.ts';
 import { smallDocument } from '../../../support/documentation/small-document.ts';
 import { openApiDocument } from '../../../support/documented/schema-faults.ts';
 

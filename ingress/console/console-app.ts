@@ -1,0 +1,146 @@
+import { h } from 'preact';
+import { useEffect, useErrorBoundary, useRef, useState } from 'preact/hooks';
+import type { OwnAccount } from '../routes/developer-keys.ts';
+import type { Api } from './api/api.ts';
+import { type LoadState, useLoaded } from './api/use-loaded.ts';
+import { CommandPalette, opensPalette } from './command-palette.ts';
+import { useHeldKeys } from './keys/held-keys.ts';
+import { KnownPage, type PageProps } from './known-page.ts';
+import { useDoing } from './page/actions.ts';
+import { pages, parseRoute, type Route, titleOf } from './page/console-route.ts';
+import { keepFocus, useFocusOn } from './page/focus.ts';
+import { Mark } from './page/icons.ts';
+import { Failure } from './page/loaded-view.ts';
+import type { ConsoleSettings } from './session/browser.ts';
+import type { Session, SessionState } from './session/session.ts';
+import { Sidebar } from './sidebar.ts';
+import { useTrial } from './try-it/use-trial.ts';
+
+type Props = { session: Session; api: Api; settings: ConsoleSettings };
+
+/** The navigation and the current page, or the sign-in page. */
+export function App({ session, api, settings }: Props) {
+  const state = useSession(session);
+  const route = useRoute();
+  const main = useRef<HTMLElement>(null);
+  const place = `${route.page}/${route.item ?? ''}${route.isTopUp ? 'top-up' : ''}`;
+  const isSignedIn = state.name === 'signed in';
+  const own = useOwnAccount(api, isSignedIn);
+  const isOperator = own.value?.operator ?? false;
+  const held = useHeldKeys();
+  const trial = useTrial();
+  const palette = usePalette(isSignedIn);
+  useFocusOn(main, `${isSignedIn} ${place}`);
+
+  useEffect(() => (main.current === null ? undefined : keepFocus(main.current)), []);
+  useEffect(() => {
+    if (isSignedIn) return;
+    held.clear();
+    trial.clear();
+  }, [isSignedIn]);
+
+  useEffect(() => {
+    document.title = isSignedIn ? `${titleOf(route)} · Console` : 'Sign in · Console';
+  }, [isSignedIn, place]);
+
+  const { docsUrl } = settings;
+  const signOut = () => void session.signOut();
+  return [
+    h('a', { class: 'skip', href: '#main', onClick: (event: Event) => skip(event, main.current) }, 'Skip to content'),
+    isSignedIn &&
+      h(Sidebar, {
+        account: own.value?.account ?? state.account,
+        isOperator,
+        route,
+        docsUrl,
+        openPalette: palette.open,
+        signOut,
+      }),
+    h(
+      'main',
+      { id: 'main', ref: main, tabIndex: -1 },
+      isSignedIn
+        ? h(Page, { key: place, api, route, settings, own, held, trial })
+        : h(SignedOut, { state, signIn: () => session.signIn(), docsUrl }),
+    ),
+    isSignedIn && palette.isOpen && h(CommandPalette, { isOperator, docsUrl, close: palette.close }),
+  ];
+}
+
+/** An exception in a page leaves the navigation working. */
+function Page(props: PageProps) {
+  const [error, recover] = useErrorBoundary();
+  if (error !== undefined)
+    return [h('h1', { tabIndex: -1 }, pages[props.route.page]), h(Failure, { error, retry: recover })];
+  return h(KnownPage, props);
+}
+
+type SignedOutProps = { state: SessionState; signIn: () => Promise<void>; docsUrl: string };
+
+function SignedOut({ state, signIn, docsUrl }: SignedOutProps) {
+  const doing = useDoing(signIn);
+  if (state.name === 'starting') return h('p', { role: 'status', class: 'quiet' }, 'Checking your sign-in …');
+  if (state.name === 'signing out') return h('p', { role: 'status', class: 'quiet' }, 'Signing out …');
+  const message = state.name === 'signed out' ? state.message : undefined;
+
+  return h(
+    'section',
+    { class: 'sign-in' },
+    h(Mark, null),
+    h('h1', { tabIndex: -1 }, 'Console'),
+    h('p', null, 'Keys, usage and batches of your account. You sign in at your sign-in provider and return here.'),
+    message && h('p', { role: 'alert', class: 'warning' }, message),
+    h('button', { type: 'button', class: 'primary', 'aria-disabled': doing.busy, onClick: doing.run }, 'Sign in'),
+    h('p', { class: 'quiet' }, h('a', { href: docsUrl }, 'Documentation')),
+  );
+}
+
+function useSession(session: Session): SessionState {
+  const [state, setState] = useState(session.state());
+  useEffect(() => {
+    setState(session.state());
+    return session.follow(() => setState(session.state()));
+  }, [session]);
+  return state;
+}
+
+/** What the service says of the account: only it knows how the tokens of this provider are read. */
+function useOwnAccount(api: Api, isSignedIn: boolean): LoadState<OwnAccount | undefined> {
+  return useLoaded(
+    async (signal) => (isSignedIn ? api.call<OwnAccount>('/v1/account', { signal }) : undefined),
+    [isSignedIn],
+  );
+}
+
+function useRoute(): Route {
+  const [route, setRoute] = useState(parseRoute(window.location.hash));
+  useEffect(() => {
+    const changed = () => setRoute(parseRoute(window.location.hash));
+    window.addEventListener('hashchange', changed);
+    return () => window.removeEventListener('hashchange', changed);
+  }, []);
+  return route;
+}
+
+/** Whether the palette is open. Its keys open and close it on every page. */
+function usePalette(isSignedIn: boolean) {
+  const [isOpen, setOpen] = useState(false);
+  useEffect(() => {
+    if (!isSignedIn) return undefined;
+    const press = (event: KeyboardEvent) => {
+      // A dialog that is open lets nothing else be reached.
+      if (!opensPalette(event, navigator.platform) || document.querySelector('dialog:modal:not(.palette)')) return;
+      event.preventDefault();
+      setOpen((before) => !before);
+    };
+    window.addEventListener('keydown', press);
+    return () => window.removeEventListener('keydown', press);
+  }, [isSignedIn]);
+  return { isOpen, open: () => setOpen(true), close: () => setOpen(false) };
+}
+
+/** The fragment identifies the page, so the skip link must not change it. */
+function skip(event: Event, main: HTMLElement | null): void {
+  event.preventDefault();
+  main?.focus();
+}

@@ -1,0 +1,222 @@
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import MiniSearch from 'minisearch';
+import { endpoints } from '../../shared/endpoints/routes.ts';
+import { indexOptions, type SearchEntry } from '../documentation/browser/search-index.ts';
+import { linkedPage, pageGroups, readPages, reference } from '../documentation/page-list.ts';
+import { renderReference } from '../documentation/reference/render-reference.ts';
+import type { ExampleModels } from '../documentation/reference/request-example.ts';
+import {
+  createProse,
+  fillPlaceholders,
+  type Placeholders,
+  type RenderedPage,
+  renderMarkdown,
+} from '../documentation/render-markdown.ts';
+import { withoutSlash } from '../listener/request-headers.ts';
+import { collectBrowserModules } from './browser-modules.ts';
+import { type Frame, layOutPage, type PageGroup, type PageLink } from './page-layout.ts';
+import { createAssetSet, createStaticContent, type StaticContent } from './static-content.ts';
+
+/** `document` is the OpenAPI document, as plain JSON. */
+export type SiteRequest = { links: DocumentationLinks; models: ExampleModels; document: object };
+
+/** The content that is served under `/docs`. */
+export type Site = {
+  /** By name; the first page also by an empty name. */
+  pages: ReadonlyMap<string, StaticContent>;
+  /** The page for every other path. */
+  missing: StaticContent;
+  /** Style sheets, modules, the search index and the icon, by names that contain a hash. */
+  assets: ReadonlyMap<string, StaticContent>;
+};
+
+type NamedPage = RenderedPage & { name: string };
+
+/**
+ * Reads and renders all pages. Takes about a second of CPU time. Throws for an unknown placeholder, a link to a page that does not exist,
+ * and a document that is not OpenAPI.
+ */
+export function makeSite({ links, models, document }: SiteRequest): Site {
+  const { docsUrl } = links;
+  const home = new URL(docsUrl).pathname.replace(/\/$/, '');
+  const ofReference = renderReferencePages({ links, models, document }, home);
+  const pages = [
+    ...renderPages({ links, models }, { home, known: ofReference.map(({ name }) => name) }),
+    ...ofReference,
+  ];
+  const groups = groupsOf(pages, home);
+  const searchIndex = buildSearchIndex(pages);
+  const { assets, addresses } = makeSiteAssets({ home, searchIndex });
+  const frame: Frame = { home, groups, site: siteLinks(links, home), assets: addresses };
+  const content = new Map(
+    pages.map((page) => {
+      const { name } = page;
+      const hasSides = name.startsWith(`${reference.name}/`);
+      const html = layOutPage({ ...page, href: `${home}/${name}`, canonical: `${docsUrl}/${name}`, hasSides }, frame);
+      return [name, createStaticContent(html, pageType)] as const;
+    }),
+  );
+  const [first] = content.values();
+  return {
+    pages: first === undefined ? content : new Map([['', first], ...content]),
+    missing: createStaticContent(layOutPage(renderMissing(home), frame), pageType),
+    assets,
+  };
+}
+
+const pageType = 'text/html; charset=utf-8';
+
+type Places = { home: string; known: readonly string[] };
+
+function renderPages({ links, models }: Omit<SiteRequest, 'document'>, { home, known }: Places): NamedPage[] {
+  const values = placeholders(links, models);
+  const written = readPages();
+  const names = new Set([...written.map(({ name }) => name), ...known]);
+  const hrefFrom = (from: string) => (link: string) => {
+    const name = linkedPage(from, link);
+    if (!names.has(name)) throw new Error(`There is no page "${name}".`);
+    return `${home}/${name}`;
+  };
+  return written.map(({ name, markdown }) => ({
+    name,
+    ...renderMarkdown(markdown, { hrefOf: hrefFrom(name), fill: (text) => fillPlaceholders(text, values) }),
+  }));
+}
+
+function renderReferencePages({ links, models, document }: SiteRequest, home: string): NamedPage[] {
+  const nameAt = new Map<string, string>(endpoints.map(({ path, name }) => [path, name]));
+  return renderReference({
+    document,
+    href: `${home}/${reference.name}`,
+    errorsHref: `${home}/errors`,
+    prose: createProse((name) => `${home}/${name}`),
+    examples: {
+      baseUrl: withoutSlash(links.baseUrl),
+      models,
+      modelAt: (path) => models[nameAt.get(path) ?? ''],
+    },
+  });
+}
+
+/** The navigation. Pages of the reference are a group. */
+function groupsOf(pages: readonly NamedPage[], home: string): PageGroup[] {
+  const linkTo = ({ name, title }: NamedPage): PageLink => ({
+    title: name === reference.name ? 'Overview' : title,
+    href: `${home}/${name}`,
+  });
+  const written = pageGroups.map(({ title, names }) => ({
+    title,
+    pages: pages.filter(({ name }) => names.includes(name)).map(linkTo),
+  }));
+  const isListed = new Set(pageGroups.flatMap(({ names }) => names));
+  const generated = { title: reference.title, pages: pages.filter(({ name }) => !isListed.has(name)).map(linkTo) };
+  return written.flatMap((group) => (group.title === reference.before ? [generated, group] : [group]));
+}
+
+function renderMissing(home: string): RenderedPage {
+  const text =
+    '# Page not found\n\nThere is no page at this address. The [quick start](quick-start.md) is the first page.';
+  return renderMarkdown(text, { hrefOf: (name) => `${home}/${name}` });
+}
+
+function siteLinks({ baseUrl, consoleUrl }: DocumentationLinks, home: string): PageLink[] {
+  return [
+    { title: 'Console', href: consoleUrl },
+    { title: reference.title, href: `${home}/${reference.name}` },
+    { title: 'openapi.json', href: `${withoutSlash(baseUrl)}/openapi.json` },
+  ];
+}
+
+/** Public addresses; `docsUrl` has no trailing slash. */
+export type DocumentationLinks = {
+  baseUrl: string;
+  authUrl: string;
+  consoleUrl: string;
+  topupUrl: string;
+  docsUrl: string;
+};
+
+/**
+ * The values of placeholders. The API's address has no trailing slash, so that a path can follow. `model` is for chat, and
+ * `<endpoint>_model` for another endpoint. `endpoint_names` are those that the plan file can list.
+ */
+export function placeholders(links: DocumentationLinks, models: ExampleModels): Placeholders {
+  const { baseUrl, authUrl, consoleUrl, topupUrl, docsUrl } = links;
+  return {
+    ...Object.fromEntries(Object.entries(models).map(([endpoint, model]) => [`${endpoint}_model`, model])),
+    model: models.chat ?? '',
+    endpoint_names: Object.keys(models).join(', '),
+    base_url: withoutSlash(baseUrl),
+    auth_url: authUrl,
+    console_url: consoleUrl,
+    topup_url: topupUrl,
+    docs_url: docsUrl,
+  };
+}
+
+/** The assets by their names with a hash, and their addresses below the path of the documentation. */
+type SiteAssets = { assets: ReadonlyMap<string, StaticContent>; addresses: Frame['assets'] };
+
+const browser = fileURLToPath(new URL('../documentation/browser', import.meta.url));
+/** The theme comes first, so that the documentation's own rules override it. */
+const styles = new Map([
+  ['theme.css', './theme.css'],
+  ['layout.css', '../documentation/styles/layout.css'],
+  ['text.css', '../documentation/styles/text.css'],
+  ['reference.css', '../documentation/styles/reference.css'],
+  ['search.css', '../documentation/styles/search.css'],
+]);
+const icon = 'icon.svg';
+const index = 'search-index.json';
+
+function makeSiteAssets({ home, searchIndex }: { home: string; searchIndex: string }): SiteAssets {
+  const modules = collectBrowserModules({ directory: browser, entry: 'main.ts' });
+  const files = new Map([
+    ...[...styles].map(([name, path]) => [name, read(path)] as const),
+    ...modules,
+    [icon, read('./icon.svg')],
+    [index, searchIndex],
+  ]);
+  const { assets, nameOf } = createAssetSet(files);
+  const address = (name: string) => `${home}/assets/${nameOf(name)}`;
+  return {
+    assets,
+    addresses: {
+      styles: [...styles.keys()].map(address),
+      modules: [...modules.keys()].map(address),
+      icon: address(icon),
+      index: address(index),
+    },
+  };
+}
+
+function read(path: string): string {
+  return readFileSync(new URL(path, import.meta.url), 'utf8');
+}
+
+/** The index of all pages as JSON, for `ingress/documentation/browser/search-index.ts`. */
+export function buildSearchIndex(pages: readonly (RenderedPage & { name: string })[]): string {
+  const index = new MiniSearch(indexOptions);
+  index.addAll(searchEntries(pages));
+  return JSON.stringify(index);
+}
+
+/** How much an entry counts beside others with the same words: readers of the API first, then operators, then developers. */
+const weights: readonly { pages: RegExp; weight: number }[] = [
+  { pages: /^internals\//, weight: 0.25 },
+  { pages: /^(changelog|benchmarks)$/, weight: 0.4 },
+  { pages: /^reference(\/|$)/, weight: 0.8 },
+];
+
+/** What the search finds: the beginning of each page, and each part of it that has a heading. */
+function searchEntries(pages: readonly (RenderedPage & { name: string })[]): SearchEntry[] {
+  return pages.flatMap(({ name, title, content, sections }) => {
+    const weight = weights.find((one) => one.pages.test(name))?.weight ?? 1;
+    const page = name.startsWith('reference/') ? `API reference: ${title}` : title;
+    return [
+      { id: name, page, title: page, text: content, weight: weight * 1.2 },
+      ...sections.map(({ id, text, content: own }) => ({ id: `${name}#${id}`, page, title: text, text: own, weight })),
+    ];
+  });
+}

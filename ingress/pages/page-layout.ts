@@ -1,0 +1,115 @@
+import { escapeHtml } from '../documentation/code-block.ts';
+import type { RenderedPage, Section } from '../documentation/render-markdown.ts';
+
+/** A page in the navigation. */
+export type PageLink = { title: string; href: string };
+
+/** Pages under a title in the navigation. */
+export type PageGroup = { title: string; pages: readonly PageLink[] };
+
+/** The parts that all pages share: navigation, in order, and assets. */
+export type Frame = {
+  groups: readonly PageGroup[];
+  site: readonly PageLink[];
+  /** The path of the documentation, without a trailing slash. */
+  home: string;
+  /** The addresses of style sheets in order, of modules with the entry first, of the icon, and of the search index. */
+  assets: { styles: readonly string[]; modules: readonly string[]; icon: string; index: string };
+};
+
+type Page = RenderedPage & {
+  /** Its address, if it is in the navigation. */
+  href?: string;
+  /** Its public address, if it has one. */
+  canonical?: string;
+  /** Examples stand beside the text. Only very wide windows have room for the list of sections, too. */
+  hasSides?: boolean;
+};
+
+const serviceName = 'Inference service';
+
+/** Returns the HTML document of a page. It is complete without its script, which adds the search, tabs and buttons that copy. */
+export function layOutPage({ title, html, sections, href, canonical, hasSides = false }: Page, frame: Frame): string {
+  const { groups, site, home, assets } = frame;
+  const all = groupLists(groups, href);
+  const own = sectionList(sections.filter(({ depth }) => depth === 2));
+  const links = site.map((link) => `<li>${anchor(link)}</li>`);
+  const aside = `<nav class="sections wide" aria-label="On this page"><p class="list-title">On this page</p>${own}</nav>`;
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${escapeHtml(title)} – ${serviceName}</title>
+${[...(canonical === undefined ? [] : [canonicalLink(canonical)]), ...assetLinks(assets)].join('\n')}
+</head>
+<body>
+<a class="skip" href="#content">Skip to the content</a>
+<header class="top">
+<a class="name" href="${escapeHtml(home === '' ? '/' : home)}"><img src="${escapeHtml(assets.icon)}" alt="" width="24" height="24">${serviceName} <span>documentation</span></a>
+<div class="search" data-index="${escapeHtml(assets.index)}" data-home="${escapeHtml(home)}"></div>
+<nav aria-label="Service"><ul class="links">${links.join('')}</ul></nav>
+</header>
+<div class="columns${hasSides ? ' has-sides' : ''}">
+<nav class="pages wide" aria-label="Pages">${all}</nav>
+<details class="narrow"><summary>All pages</summary><nav aria-label="All pages">${all}</nav></details>
+${own && `<details class="narrow"><summary>On this page</summary><nav aria-label="Parts of this page">${own}</nav></details>`}
+<main id="content" tabindex="-1">
+${html}
+${href === undefined ? '' : neighbours(groups, href)}
+</main>
+${own && aside}
+</div>
+</body>
+</html>
+`;
+}
+
+function canonicalLink(href: string): string {
+  return `<link rel="canonical" href="${escapeHtml(href)}">`;
+}
+
+function assetLinks({ styles, modules, icon }: Frame['assets']): string[] {
+  const [entry = '', ...others] = modules.map(escapeHtml);
+  return [
+    `<link rel="icon" href="${escapeHtml(icon)}" type="image/svg+xml">`,
+    ...styles.map((href) => `<link rel="stylesheet" href="${escapeHtml(href)}">`),
+    ...others.map((href) => `<link rel="modulepreload" href="${href}">`),
+    `<script type="module" src="${entry}"></script>`,
+  ];
+}
+
+function anchor({ title, href }: PageLink, attributes = ''): string {
+  return `<a href="${escapeHtml(href)}"${attributes}>${escapeHtml(title)}</a>`;
+}
+
+/** Each group can be folded. The first is open, and the one with the current page; without a current page all are. */
+function groupLists(groups: readonly PageGroup[], current: string | undefined): string {
+  const lists = groups.map(({ title, pages }, index) => {
+    const items = pages.map((page) => `<li>${anchor(page, page.href === current ? ' aria-current="page"' : '')}</li>`);
+    const isOpen = index === 0 || current === undefined || pages.some(({ href }) => href === current);
+    const name = escapeHtml(title);
+    const list = `<ul class="links" aria-label="${name}">${items.join('')}</ul>`;
+    return `<details class="group"${isOpen ? ' open' : ''}><summary>${name}</summary>${list}</details>`;
+  });
+  return lists.join('');
+}
+
+function sectionList(sections: readonly Section[]): string {
+  if (sections.length === 0) return '';
+  const items = sections.map(({ id, text }) => `<li>${anchor({ title: text, href: `#${id}` })}</li>`);
+  return `<ul class="links">${items.join('')}</ul>`;
+}
+
+function neighbours(groups: readonly PageGroup[], href: string): string {
+  const pages = groups.flatMap((group) => group.pages);
+  const index = pages.findIndex((page) => page.href === href);
+  const link = (page: PageLink | undefined, relation: 'prev' | 'next', word: string) =>
+    page === undefined
+      ? ''
+      : `<a rel="${relation}" href="${escapeHtml(page.href)}"><span>${word}</span> ${escapeHtml(page.title)}</a>`;
+  const previous = link(pages[index - 1], 'prev', 'Previous:');
+  const next = link(pages[index + 1], 'next', 'Next:');
+  return `<nav class="neighbours" aria-label="Previous and next page">${previous}${next}</nav>`;
+}
