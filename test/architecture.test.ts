@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { basename, dirname } from 'node:path';
 import test from 'ava';
 import { inferenceRoutes } from '../ingress/routes/inference.ts';
 import { findCycle, importsOf, productionFiles, projectFiles, reachableFrom } from './support/source-files.ts';
@@ -109,6 +109,41 @@ test('no folder imports itself, directly or through others', (t) => {
   t.is(findCycle(ring), undefined, 'no cycle of files');
   t.deepEqual(findCycle(foldersOf(ring)), ['shared/a', 'shared/b', 'shared/a']);
   t.is(findCycle(foldersOf(files)), undefined);
+});
+
+/** Source files by folder. A script and the file that loads it count as one; a process begins in a link to its `main.mjs`. */
+const sourcesByFolder = Map.groupBy(
+  projectFiles().filter((path) => /^(ingress|workers|shared)\/.*\.(ts|mjs|lua|css)$/.test(path)),
+  (path) => dirname(path),
+);
+
+test('a folder of the product has at least three source files', (t) => {
+  t.true(sourcesByFolder.size > 30);
+  const small = [...sourcesByFolder].filter(([folder, paths]) => {
+    const names = new Set(paths.map((path) => path.replace(/\.\w+$/, '')));
+    return folder.includes('/') && names.size < 3;
+  });
+  t.deepEqual(small, []);
+});
+
+test('no two files of one name are on a side of the product', (t) => {
+  const own = files.filter(({ path }) => !/\/main\.\w+$/.test(path));
+  for (const [side, ofSide] of Map.groupBy(own, ({ path }) => sideOf(path))) {
+    const byName = Map.groupBy(pathsOf(ofSide), (path) => basename(path));
+    t.deepEqual(
+      [...byName.values()].filter((paths) => paths.length > 1),
+      [],
+      side,
+    );
+  }
+});
+
+test('the page about the architecture names every folder near the top, and is short', (t) => {
+  const page = readFileSync('ingress/documentation/internals/architecture.md', 'utf8');
+  t.true(page.split('\n').length <= 121);
+  const folders = [...sourcesByFolder.keys()].map((folder) => folder.split('/').slice(0, 2).join('/'));
+  const unnamed = [...new Set(folders)].filter((folder) => !page.includes(`\`${folder}/\``));
+  t.deepEqual(unnamed, []);
 });
 
 test('both sides use every file of shared', (t) => {
