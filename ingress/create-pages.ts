@@ -3,12 +3,12 @@ import type { IngressConfig } from '../shared/process/config.ts';
 import type { Log } from '../shared/process/log.ts';
 import type { Redis } from '../shared/redis/connections.ts';
 import { createOpenApiDocument } from './api/openapi-document.ts';
+import { planFileJsonSchema } from './api/present-plan-file.ts';
 import type { PageParts } from './app-parts.ts';
 import type { IssuerKeys } from './authentication/issuer-keys.ts';
 import { createConsole, createDocumentation, followExamples } from './pages/made-pages.ts';
 import { createSharedAssets } from './pages/shared-assets.ts';
 import { createStaticContent, type StaticContent } from './pages/static-content.ts';
-import { planFileJsonSchema } from './plan-file/present-plan-file.ts';
 import { routes } from './routes.ts';
 
 /** Creates what the ingress serves beside the API: the console, the documentation, the OpenAPI document and the schema of the plan file. */

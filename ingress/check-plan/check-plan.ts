@@ -8,7 +8,7 @@ import {
   unreadable,
 } from '../../shared/plan-file/plan-file.ts';
 import { readVariable } from '../../shared/process/config.ts';
-import { planFilePath, presentPlanFile, shownPlanFile } from '../plan-file/present-plan-file.ts';
+import { planFilePath, presentPlanFile, shownPlanFile } from '../api/present-plan-file.ts';
 import { planChanges, planEffects } from './plan-changes.ts';
 import { probeBackends } from './probe-backends.ts';
 

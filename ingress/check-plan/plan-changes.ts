@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isObject } from '../../shared/json/json-values.ts';
-import type { ShownPlanFile } from '../plan-file/present-plan-file.ts';
+import type { ShownPlanFile } from '../api/present-plan-file.ts';
 
 /**
  * The differences of two plan files, one line each: `+ models.new-chat {…}`, `- backends.old`, and `  plans.free.requests_per_minute: 20 → 60`

@@ -3,10 +3,10 @@ import type { Endpoint, EndpointHeaders } from '../../shared/endpoints/definitio
 import { readCall as readBody } from '../../shared/endpoints/definition/read-call.ts';
 import { listedFieldsOf } from '../../shared/endpoints/fields/listed-fields.ts';
 import { countRefusedFields } from '../../shared/process/metrics.ts';
+import { modelNotFound, noSuchModel } from '../api/plan-models.ts';
 import { largeBytesMin } from '../listener/paced-bodies.ts';
 import { passedHeaders } from '../listener/request-headers.ts';
 import type { IngressMetrics } from '../metrics.ts';
-import { modelNotFound, noSuchModel } from '../plan-file/plan-models.ts';
 import { type Stage, stateOf } from '../request-state.ts';
 
 /**

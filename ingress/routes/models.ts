@@ -4,10 +4,10 @@ import type { PlanFile, Model as PlannedModel } from '../../shared/plan-file/pla
 import type { Caller } from '../../shared/store/records/account.ts';
 import { mayUseModel } from '../../shared/store/records/key.ts';
 import { limitParameter, parseQuery } from '../api/lists.ts';
+import { modelNotFound, modelsOf, noSuchModel } from '../api/plan-models.ts';
 import { count } from '../api/response-fields.ts';
 import { named, type Route, route } from '../api/route.ts';
 import { isAnthropic } from '../middleware/request-head.ts';
-import { modelNotFound, modelsOf, noSuchModel } from '../plan-file/plan-models.ts';
 
 /** What Anthropic's lists take; other parameters, such as `beta`, have no effect. */
 const anthropicListQuery = z.object({

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
+import { modelsOf } from '../api/plan-models.ts';
 import { limit } from '../api/response-fields.ts';
 import { named, type Route, route } from '../api/route.ts';
-import { modelsOf } from '../plan-file/plan-models.ts';
 
 export const planLimitsSchema = named(
   'Plan',

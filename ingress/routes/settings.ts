@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { FleetProcess } from '../../shared/fleet/note-process.ts';
+import { presentPlanFile } from '../api/present-plan-file.ts';
 import { named, type Route, route } from '../api/route.ts';
-import { presentPlanFile } from '../plan-file/present-plan-file.ts';
 
 const generation = z.string().meta({ description: 'The first 12 hexadecimal digits of the SHA-256 of the plan file.' });
 

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { noSuchModel } from '../../../ingress/plan-file/plan-models.ts';
+import { noSuchModel } from '../../../ingress/api/plan-models.ts';
 import { batchPlan } from '../../support/batch-plan.ts';
 
 test('names the unknown model and the models of the plan', (t) => {

@@ -1,14 +1,14 @@
 import type { Registry } from 'prom-client';
 import { ulid } from 'ulid';
-import { type Fleet, followFleet } from '../../shared/fleet/follow-fleet.ts';
+import { type Fleet, followFleet } from '../shared/fleet/follow-fleet.ts';
 import {
   createNoteProcess,
   type FleetProcess,
   type IngressLoad,
   type ProcessLoad,
-} from '../../shared/fleet/note-process.ts';
-import { type ParsedPlanFile, type PlanFile, type PlanFileSource, poolsOf } from '../../shared/plan-file/plan-file.ts';
-import type { Log } from '../../shared/process/log.ts';
+} from '../shared/fleet/note-process.ts';
+import { type ParsedPlanFile, type PlanFile, type PlanFileSource, poolsOf } from '../shared/plan-file/plan-file.ts';
+import type { Log } from '../shared/process/log.ts';
 import {
   createPlanFileInForce,
   observePlanFile,
@@ -16,8 +16,8 @@ import {
   type PlanFileStatus,
   type PlanFileWatch,
   watchPlanFile,
-} from '../../shared/process/watch-plan-file.ts';
-import type { Redis } from '../../shared/redis/connections.ts';
+} from '../shared/process/watch-plan-file.ts';
+import type { Redis } from '../shared/redis/connections.ts';
 
 /** The processes that are alive, and what each of them does. */
 export type KnownFleet = Pick<Fleet, 'processes'> & { loads: () => Promise<ReadonlyMap<string, ProcessLoad>> };

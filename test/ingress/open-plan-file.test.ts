@@ -1,9 +1,9 @@
 import test from 'ava';
-import { createPlanFileSwitch } from '../../../ingress/plan-file/open-plan-file.ts';
-import type { FleetProcess } from '../../../shared/fleet/note-process.ts';
-import { createPlanFileInForce } from '../../../shared/process/watch-plan-file.ts';
-import { parsedPlan } from '../../support/parsed-plan.ts';
-import { recordedLog } from '../../support/recorded-log.ts';
+import { createPlanFileSwitch } from '../../ingress/open-plan-file.ts';
+import type { FleetProcess } from '../../shared/fleet/note-process.ts';
+import { createPlanFileInForce } from '../../shared/process/watch-plan-file.ts';
+import { parsedPlan } from '../support/parsed-plan.ts';
+import { recordedLog } from '../support/recorded-log.ts';
 
 const first = parsedPlan();
 /** The model of a further pool comes. */

@@ -1,7 +1,7 @@
 import { Ajv } from 'ajv';
 import test from 'ava';
 import { parse } from 'yaml';
-import { planFileJsonSchema } from '../../../ingress/plan-file/present-plan-file.ts';
+import { planFileJsonSchema } from '../../../ingress/api/present-plan-file.ts';
 import { planText } from '../../support/plan-text.ts';
 
 const validate = new Ajv({ strict: false, allErrors: true, validateFormats: false }).compile(planFileJsonSchema());
