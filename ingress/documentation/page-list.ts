@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { webhookEventTypes } from '../../shared/store/records/webhooks.ts';
 
 /** The groups of the navigation with their pages, in order, each `<name>.md` beside this file. To add a page, add its name. */
 export const pageGroups: readonly { title: string; names: readonly string[] }[] = [
@@ -90,10 +91,17 @@ export const reference = { title: 'API reference', name: 'reference', before: 'O
 /** The pages that are written by hand, in the order of the navigation. */
 export const pageNames: readonly string[] = pageGroups.flatMap(({ names }) => names);
 
+const eventRows = Object.entries(webhookEventTypes)
+  .map(([type, { when, data }]) => `| \`${type}\` | ${when} | ${data} |`)
+  .join('\n');
+
 export function readPages(): { name: string; markdown: string }[] {
   return pageNames.map((name) => ({
     name,
-    markdown: readFileSync(new URL(`./${name}.md`, import.meta.url), 'utf8'),
+    markdown: readFileSync(new URL(`./${name}.md`, import.meta.url), 'utf8').replace(
+      '{{webhook_event_rows}}',
+      eventRows,
+    ),
   }));
 }
 

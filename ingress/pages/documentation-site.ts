@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import MiniSearch from 'minisearch';
 import { endpoints } from '../../shared/endpoints/routes.ts';
+import { failingTime } from '../../shared/store/records/webhooks.ts';
 import { indexOptions, type SearchEntry } from '../documentation/browser/search-index.ts';
 import { linkedPage, pageGroups, readPages, reference } from '../documentation/page-list.ts';
 import { renderReference } from '../documentation/reference/render-reference.ts';
@@ -147,6 +148,7 @@ export function placeholders(links: DocumentationLinks, models: ExampleModels): 
     ...Object.fromEntries(Object.entries(models).map(([endpoint, model]) => [`${endpoint}_model`, model])),
     model: models.chat ?? '',
     endpoint_names: Object.keys(models).join(', '),
+    webhook_days: failingTime.text,
     base_url: withoutSlash(baseUrl),
     auth_url: authUrl,
     console_url: consoleUrl,

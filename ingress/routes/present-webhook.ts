@@ -1,5 +1,10 @@
 import { z } from 'zod';
-import { type Delivery, deliveryStates, type WebhookEndpoint } from '../../shared/store/records/webhooks.ts';
+import {
+  type Delivery,
+  deliveryStates,
+  failingTime,
+  type WebhookEndpoint,
+} from '../../shared/store/records/webhooks.ts';
 import { listOf } from '../api/lists.ts';
 import { secondsOf } from '../api/response-fields.ts';
 import { named } from '../api/route.ts';
@@ -58,10 +63,12 @@ export const webhookSchema = named(
     description: z.string(),
     events: z.array(z.string()),
     enabled: z.boolean(),
-    disabled_reason: z.enum(['failing', 'gone']).nullable().meta({
-      description:
-        'Why the service has disabled it: no attempt of three days has succeeded, or the receiver answered 410.',
-    }),
+    disabled_reason: z
+      .enum(['failing', 'gone'])
+      .nullable()
+      .meta({
+        description: `Why the service has disabled it: no attempt of ${failingTime.text} has succeeded, or the receiver answered 410.`,
+      }),
     old_secrets_until: seconds
       .nullable()
       .meta({ description: 'Until when events are also signed with secrets that were rotated.' }),

@@ -1,13 +1,14 @@
-import type {
-  Delivery,
-  DeliveryAttempt,
-  WebhookEndpoint,
-  WebhookSchedule,
+import {
+  type Delivery,
+  type DeliveryAttempt,
+  failingTime,
+  type WebhookEndpoint,
+  type WebhookSchedule,
 } from '../../shared/store/records/webhooks.ts';
 import type { Answer } from './post-event.ts';
 
 const attemptsKept = 20;
-const isGivenUp = 'no attempt of three days has succeeded';
+const isGivenUp = `no attempt of ${failingTime.text} has succeeded`;
 const gone = 410;
 
 /** One attempt of a delivery, with what it means for the next. */
@@ -76,7 +77,7 @@ const shortestMs = 1_000;
 const retryAfterMsMax = hour;
 
 /** How long a delivery, and an endpoint, is tried without success. */
-export const failingMsMax = 72 * hour;
+export const failingMsMax = failingTime.days * 24 * hour;
 
 type Failure = {
   /** From 1. */

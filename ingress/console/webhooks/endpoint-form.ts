@@ -1,19 +1,22 @@
 import { h } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
+import type { WebhookEvent } from '../../../shared/store/records/webhooks.ts';
 import type { Webhook } from '../../routes/present-webhook.ts';
 import { type FieldErrors, fieldErrorsOf } from '../api/api-failure.ts';
 import { ConfirmDialog } from '../page/actions.ts';
 import { TextField } from '../page/fields.ts';
 
 /** The events with what they say, by the names of the API. */
-const eventLabels: Readonly<Record<string, string>> = {
+const eventLabels = {
   'batch.completed': 'A batch has completed',
   'batch.failed': 'A batch has failed',
   'batch.expired': 'A batch has expired',
   'batch.cancelled': 'A batch was cancelled',
   'quota.threshold': '80, 95 or 100 % of the quota of the month are used',
   'key.expiring': 'A key expires within seven days',
-};
+} satisfies Record<WebhookEvent, string>;
+
+const labelOf: Readonly<Record<string, string>> = eventLabels;
 
 const fields = ['url', 'description', 'events'] as const;
 export type EndpointFields = { url: string; description: string; events: readonly string[] };
@@ -93,7 +96,7 @@ function EventChoice({ chosen, choose, error }: EventChoiceProps) {
           'label',
           { key: name },
           h('input', { type: 'checkbox', checked: chosen.includes(name), onChange: () => toggle(name) }),
-          eventLabels[name] ?? name,
+          labelOf[name] ?? name,
         ),
       ),
     ),

@@ -123,7 +123,7 @@ type CardProps = {
 };
 
 const reasons = {
-  failing: 'The service has disabled it: no attempt of three days has succeeded.',
+  failing: 'The service has disabled it: no attempt has succeeded for days.',
   gone: 'The service has disabled it: your server answered 410 Gone.',
 };
 
