@@ -19,6 +19,7 @@ import { openTelemetry } from '../shared/tracing/open-telemetry.ts';
 import { createResolveHost } from '../shared/webhooks/webhook-address.ts';
 import { createWebhookSecrets } from '../shared/webhooks/webhook-secrets.ts';
 import { showPlanFile } from './api/present-plan-file.ts';
+import { methodsOf } from './api/route.ts';
 import { createApp } from './app.ts';
 import type { HttpParts } from './app-parts.ts';
 import { createSignIn, type SignIn } from './authentication/sign-in.ts';
@@ -40,6 +41,7 @@ import { observeQueues } from './queue/queue-depths.ts';
 import { listenForReplies, type WaitingRequests, watchNodes } from './replies/waiting-requests.ts';
 import { createRequestLookUp } from './requests/find-requests.ts';
 import { createRequestsToEnd } from './requests/requests-to-end.ts';
+import { routes } from './routes.ts';
 
 const bodyMs = 30_000;
 const checkEveryMs = 10_000;
@@ -225,7 +227,12 @@ function openListener({ config, app, metrics, log }: ListenerDeps): Promise<List
     ...config.listener,
     connections: { ...config.connections, onRefused: () => metrics.connectionsRefused.inc() },
     onRequest: app.callback(),
-    onBrokenRequest: answerBrokenRequest({ log, docsUrl, securityHeaders: securityHeaders(baseUrl) }),
+    onBrokenRequest: answerBrokenRequest({
+      log,
+      docsUrl,
+      securityHeaders: securityHeaders(baseUrl),
+      methods: methodsOf(routes),
+    }),
   });
 }
 

@@ -163,6 +163,11 @@ export function route<
   return definition as unknown as Route; // the router gives each handler what its route declares
 }
 
+/** The methods of these routes; a route of `GET` also answers `HEAD`. */
+export function methodsOf(routes: readonly Route[]): string[] {
+  return [...new Set(routes.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method])))];
+}
+
 const componentNames = z.registry<{ name: string }>();
 
 /** Gives a schema its name in the OpenAPI document. */

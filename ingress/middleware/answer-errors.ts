@@ -74,16 +74,23 @@ function lingerOverUnreadBody(ctx: AppContext, lingerMs: number): void {
   res.once('finish', () => req.complete || req.socket.destroy());
 }
 
-const allMethods = 'GET, HEAD, POST, PATCH, DELETE, OPTIONS';
 const wellFormedRequestLine = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ \S+ HTTP\/1\.[01]\r?\n/;
 
-type BrokenRequestDeps = { log: Log; docsUrl: string; securityHeaders: SecurityHeaders };
+type BrokenRequestDeps = {
+  log: Log;
+  docsUrl: string;
+  securityHeaders: SecurityHeaders;
+  /** Those of all routes, for a method that no route has. */
+  methods: readonly string[];
+};
 
 /**
  * Answers what Node's HTTP parser refuses before any stage: bytes that are not HTTP, headers that are too large or too slow. Earlier
  * requests of the connection are still answered, and the last of them closes it.
  */
-export function answerBrokenRequest({ log, docsUrl, securityHeaders }: BrokenRequestDeps) {
+export function answerBrokenRequest({ log, docsUrl, securityHeaders, methods }: BrokenRequestDeps) {
+  const allow = [...methods, 'OPTIONS'].join(', ');
+
   return function answerBrokenRequest(parserError: ParserError, socket: Duplex, owed: readonly ServerResponse[]): void {
     // Further bytes after a refusal are refused again and again. A close now would keep the client from reading the first refusal.
     if (socket.writableEnded) return;
@@ -98,7 +105,7 @@ export function answerBrokenRequest({ log, docsUrl, securityHeaders }: BrokenReq
       owed.at(-1)?.once('close', () => socket.destroy());
       return;
     }
-    const error = classify(parserError);
+    const error = classify(parserError, allow);
     // Not the parser's error itself: it contains the received bytes, and they may contain a key.
     log.debug({ code: error.code, fault: parserError.code }, 'a request could not be parsed');
     socket.end(rawResponse(error, docsUrl, securityHeaders));
@@ -106,7 +113,7 @@ export function answerBrokenRequest({ log, docsUrl, securityHeaders }: BrokenReq
   };
 }
 
-function classify({ code, rawPacket }: ParserError): ApiError {
+function classify({ code, rawPacket }: ParserError, allow: string): ApiError {
   if (code === 'HPE_HEADER_OVERFLOW') {
     return new ApiError('HEADERS_TOO_LARGE', 'The request headers are larger than 16 KiB, or too many.');
   }
@@ -114,7 +121,7 @@ function classify({ code, rawPacket }: ParserError): ApiError {
     return new ApiError('REQUEST_TIMEOUT', 'The request did not arrive in time.');
   }
   if (code === 'HPE_INVALID_METHOD' && wellFormedRequestLine.test(rawPacket?.toString('latin1') ?? '')) {
-    return new ApiError('METHOD_NOT_ALLOWED', 'This method is unknown.', { headers: { Allow: allMethods } });
+    return new ApiError('METHOD_NOT_ALLOWED', 'This method is unknown.', { headers: { Allow: allow } });
   }
   const message = code === 'HPE_INVALID_EOF_STATE' ? 'ended before it was complete' : 'expected HTTP/1.1';
   return new ApiError('VALIDATION_ERROR', `request: ${message}`);

@@ -1,6 +1,6 @@
 import cors from '@koa/cors';
 import { exposedHeaders } from '../api/response-headers.ts';
-import type { Route } from '../api/route.ts';
+import { methodsOf, type Route } from '../api/route.ts';
 import { setHeaders } from '../listener/request-headers.ts';
 import type { AppContext, Stage } from '../request-state.ts';
 
@@ -42,7 +42,7 @@ export function allowOrigins(routes: readonly Route[], { consoleUrl }: { console
     isOpen(ctx.path) ? '*' : ctx.get('origin') === consoleOrigin ? consoleOrigin : '';
   const answerPreflight = cors({
     origin: originFor,
-    allowMethods: ['HEAD', ...new Set(routes.map(({ method }) => method))],
+    allowMethods: methodsOf(routes),
     maxAge: 600,
     // The headers are on the response already, and must not be added to the error.
     keepHeadersOnError: false,

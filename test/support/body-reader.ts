@@ -69,7 +69,7 @@ export async function startBodyReader(
     port: 0,
     keepAliveMs: 65_000,
     onRequest: app.callback(),
-    onBrokenRequest: answerBrokenRequest({ log, docsUrl: '', securityHeaders: {} }),
+    onBrokenRequest: answerBrokenRequest({ log, docsUrl: '', securityHeaders: {}, methods: [] }),
   });
   t.teardown(() =>
     listener.close({

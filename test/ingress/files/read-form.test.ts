@@ -79,7 +79,7 @@ async function start(t: ExecutionContext, options: Options = {}) {
     port: 0,
     keepAliveMs: 65_000,
     onRequest: app.callback(),
-    onBrokenRequest: answerBrokenRequest({ log, docsUrl: '', securityHeaders: {} }),
+    onBrokenRequest: answerBrokenRequest({ log, docsUrl: '', securityHeaders: {}, methods: [] }),
   });
   const shuttingDown = () => giveUp.abort(new ApiError('SERVICE_UNAVAILABLE', 'The service is shutting down. Retry.'));
   t.teardown(() => listener.close({ graceMs: 0, giveUp: shuttingDown }));

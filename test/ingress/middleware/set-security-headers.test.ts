@@ -29,7 +29,7 @@ for (const [baseUrl, transport] of [
       port: 0,
       keepAliveMs: 65_000,
       onRequest: app.callback(),
-      onBrokenRequest: answerBrokenRequest({ log, docsUrl: '', securityHeaders: headers }),
+      onBrokenRequest: answerBrokenRequest({ log, docsUrl: '', securityHeaders: headers, methods: ['GET'] }),
     });
     t.teardown(() => listener.close({ graceMs: 0, giveUp: () => {} }));
     for (const [send, status] of [
