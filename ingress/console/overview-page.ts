@@ -12,7 +12,7 @@ import { formatRest } from './page/format.ts';
 import { Icon } from './page/icons.ts';
 import { LoadedView, Panel } from './page/loaded-view.ts';
 import { RequestTable } from './requests/request-table.ts';
-import { LimitMeters, MonthCard } from './usage/quota-view.ts';
+import { LimitsPanel, MonthPanel } from './usage/quota-view.ts';
 
 const requestsShown = 6;
 const batchesShown = 3;
@@ -42,24 +42,12 @@ export function OverviewPage({ api, docsUrl, held }: { api: Api; docsUrl: string
     h(
       'div',
       { class: 'panels' },
-      h(
-        Panel,
-        { title: 'This month', more: { href: '#usage', link: 'Usage' } },
-        h(LoadedView<Quota>, {
-          loaded: quota,
-          what: 'your quota',
-          children: (value) => h(MonthCard, { quota: value }),
-        }),
-      ),
-      h(
-        Panel,
-        { title: 'Limits in use now', more: { href: `${docsUrl}/limits`, link: 'About limits' } },
-        h(LoadedView<LimitsInUse>, {
-          loaded: limits,
-          what: 'your limits',
-          children: (value) => h(LimitMeters, { limits: value }),
-        }),
-      ),
+      h(MonthPanel, { loaded: quota, what: 'your quota', more: { href: '#usage', link: 'Usage' } }),
+      h(LimitsPanel, {
+        loaded: limits,
+        what: 'your limits',
+        more: { href: `${docsUrl}/limits`, link: 'About limits' },
+      }),
       h(
         Panel,
         { title: 'Keys', more: { href: '#keys', link: 'All keys' } },

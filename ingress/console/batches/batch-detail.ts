@@ -1,9 +1,9 @@
-import { type ComponentChildren, h } from 'preact';
+import { h } from 'preact';
 import type { Batch } from '../../routes/present-batch.ts';
 import { batchLink } from '../page/console-route.ts';
 import { formatCount, formatMs, formatTime } from '../page/format.ts';
 import { StateBadge } from '../page/icons.ts';
-import { Table } from '../page/table.ts';
+import { type Figure, Figures, Table } from '../page/table.ts';
 import { batchState, endedAt, isUncounted, progressWords } from './batch-words.ts';
 
 type Props = {
@@ -58,17 +58,13 @@ type ShownBatch = Omit<Batch, 'errors' | 'metadata'> & Partial<Pick<Batch, 'erro
 export function BatchDetail({ batch }: { batch: ShownBatch }) {
   const { errors, error_counts: counts } = batch;
   return [
-    h(
-      'dl',
-      { class: 'figures' },
-      figuresOf(batch).map(([term, value]) => h('div', { key: term }, h('dt', null, term), h('dd', null, value))),
-    ),
+    h(Figures, { figures: figuresOf(batch) }),
     errors && h(FileErrors, { found: errors.data }),
     counts && Object.keys(counts).length > 0 && h(ErrorCounts, { counts }),
   ];
 }
 
-function figuresOf(batch: ShownBatch): [term: string, value: ComponentChildren][] {
+function figuresOf(batch: ShownBatch): Figure[] {
   const { usage, created_at: created, in_progress_at: started, expires_at: expires } = batch;
   const ended = endedAt(batch);
   const tokens = (count: number | undefined) => (count === undefined ? '–' : formatCount(count));

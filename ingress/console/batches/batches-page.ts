@@ -6,7 +6,7 @@ import { useLoaded, useNewest, usePolled } from '../api/use-loaded.ts';
 import { ConfirmDialog, DownloadButton } from '../page/actions.ts';
 import { StateBadge } from '../page/icons.ts';
 import { ShortId } from '../page/identifiers.ts';
-import { LoadedView } from '../page/loaded-view.ts';
+import { LoadedView, NewestView } from '../page/loaded-view.ts';
 import { BatchDetail, BatchProgress, BatchSummary } from './batch-detail.ts';
 import { batchState, canBeCancelled, isMoving } from './batch-words.ts';
 import { UploadForm } from './upload-form.ts';
@@ -23,19 +23,16 @@ export function BatchesPage({ api }: { api: Api }) {
     h('h1', { tabIndex: -1 }, 'Batches'),
     h(UploadForm, { api }),
     h('h2', null, 'Your batches'),
-    h(LoadedView<NonNullable<typeof loaded.value>>, {
-      loaded,
+    h(NewestView<Batch>, {
+      newest: loaded,
       what: 'your batches',
-      children: ({ data, has_more }) => [
-        data.length === 0
-          ? h('p', { class: 'empty' }, 'You have no batches yet.')
-          : h(
-              'ul',
-              { class: 'rows card' },
-              data.map((batch) => h('li', { key: batch.id }, h(BatchSummary, { batch }))),
-            ),
-        has_more && h('button', { type: 'button', onClick: loaded.showMore }, 'Show more'),
-      ],
+      empty: 'You have no batches yet.',
+      children: (batches) =>
+        h(
+          'ul',
+          { class: 'rows card' },
+          batches.map((batch) => h('li', { key: batch.id }, h(BatchSummary, { batch }))),
+        ),
     }),
   ];
 }

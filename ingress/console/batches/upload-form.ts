@@ -8,7 +8,7 @@ import { batchLink } from '../page/console-route.ts';
 import { useFocusedHeading } from '../page/focus.ts';
 import { formatBytes, formatCount } from '../page/format.ts';
 import { Failure } from '../page/loaded-view.ts';
-import { Table } from '../page/table.ts';
+import { Figures, Table } from '../page/table.ts';
 import { type LineFault, type Preview, readPreview } from './read-preview.ts';
 
 type State =
@@ -172,17 +172,15 @@ function FilePreview({ file, preview, confirm, cancel }: PreviewProps) {
     'div',
     { class: 'card' },
     h('h3', { tabIndex: -1, ref: heading }, file.name),
-    h(
-      'dl',
-      { class: 'figures' },
-      [
+    h(Figures, {
+      figures: [
         ['Size', formatBytes(file.size)],
         ['Lines', formatCount(lines)],
         [models.length === 1 ? 'Model' : 'Models', namesOf(models)],
         ['Endpoint', endpoint ?? '–'],
         ['Prompt tokens, about', formatCount(tokens)],
-      ].map(([term, value]) => h('div', { key: term }, h('dt', null, term), h('dd', null, value))),
-    ),
+      ],
+    }),
     h(Faults, { preview }),
     h(
       'div',

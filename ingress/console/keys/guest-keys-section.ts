@@ -10,6 +10,7 @@ import { TextField } from '../page/fields.ts';
 import { formatCount, formatLimit } from '../page/format.ts';
 import { CopyButton } from '../page/identifiers.ts';
 import { Failure, LoadedView } from '../page/loaded-view.ts';
+import { Figures } from '../page/table.ts';
 
 type Device = { id: string; key: string };
 
@@ -72,16 +73,14 @@ function DeviceKey({ api, device, dismiss }: { api: Api; device: Device; dismiss
 
 function DeviceFigures({ own: { plan, day, usage } }: { own: OwnKey }) {
   const left = day.limit === null ? 'no limit' : formatCount(Math.max(0, day.limit - day.requests));
-  return h(
-    'dl',
-    { class: 'figures' },
-    [
+  return h(Figures, {
+    figures: [
       ['Plan', plan],
       ['Requests today (UTC)', formatCount(day.requests)],
       ['Requests a day', formatLimit(day.limit)],
       ['Left today', left],
       ['Requests this month', usage === null ? '–' : formatCount(usage.requests)],
       ['Tokens this month', usage === null ? '–' : formatCount(usage.tokens)],
-    ].map(([term, value]) => h('div', { key: term }, h('dt', null, term), h('dd', null, value))),
-  );
+    ],
+  });
 }

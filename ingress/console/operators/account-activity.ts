@@ -14,9 +14,9 @@ import { foundLink } from '../page/console-route.ts';
 import { formatTime } from '../page/format.ts';
 import { StateBadge } from '../page/icons.ts';
 import { ShortId } from '../page/identifiers.ts';
-import { LoadedView, Panel } from '../page/loaded-view.ts';
+import { NewestView, Panel } from '../page/loaded-view.ts';
 import { RequestTable } from '../requests/request-table.ts';
-import { LimitMeters, MonthCard } from '../usage/quota-view.ts';
+import { LimitsPanel, MonthPanel } from '../usage/quota-view.ts';
 import { AskToEnd, CancelBatchDialog, EndButton, type EndTarget, endedWords, RevokeKeyDialog } from './end-dialogs.ts';
 
 type Props = {
@@ -77,24 +77,8 @@ function AccountPanels({ api, account: { account, plan, topUp } }: PanelsProps) 
   return h(
     'div',
     { class: 'panels' },
-    h(
-      Panel,
-      { title: 'This month' },
-      h(LoadedView<Quota>, {
-        loaded: quota,
-        what: 'its quota',
-        children: (value) => h(MonthCard, { quota: value }),
-      }),
-    ),
-    h(
-      Panel,
-      { title: 'Limits in use now' },
-      h(LoadedView<LimitsInUse>, {
-        loaded: limits,
-        what: 'its limits',
-        children: (value) => h(LimitMeters, { limits: value }),
-      }),
-    ),
+    h(MonthPanel, { loaded: quota, what: 'its quota' }),
+    h(LimitsPanel, { loaded: limits, what: 'its limits' }),
   );
 }
 
@@ -115,27 +99,19 @@ function AccountRequests({ api, requests, onAsk, onEnded }: RequestsProps) {
   return h(
     Panel,
     { title: 'Requests' },
-    h(LoadedView<NonNullable<typeof requests.value>>, {
-      loaded: requests,
+    h(NewestView<OperatorRequest>, {
+      newest: requests,
       what: 'its requests',
-      children: ({ data, has_more }) =>
-        data.length === 0
-          ? h('p', { class: 'quiet' }, 'It has sent no requests.')
-          : [
-              h(RequestTable<OperatorRequest>, {
-                caption: 'Requests, latest first',
-                requests: data,
-                isShort: true,
-                linkOf: foundLink,
-                last: { title: 'Change', cell: (request) => h(EndButton, { request, ask: () => open(request) }) },
-              }),
-              has_more &&
-                h(
-                  'div',
-                  { class: 'actions' },
-                  h('button', { type: 'button', onClick: requests.showMore }, 'Show more requests'),
-                ),
-            ],
+      empty: 'It has sent no requests.',
+      inPanel: 'requests',
+      children: (shown) =>
+        h(RequestTable<OperatorRequest>, {
+          caption: 'Requests, latest first',
+          requests: shown,
+          isShort: true,
+          linkOf: foundLink,
+          last: { title: 'Change', cell: (request) => h(EndButton, { request, ask: () => open(request) }) },
+        }),
     }),
     asked !== undefined &&
       h(AskToEnd, { api, request: asked, onEnded: () => onEnded(asked.id), close: () => ask(undefined) }),
@@ -159,25 +135,17 @@ function AccountBatches({ account, batches, onAsk, cancel }: BatchesProps) {
   return h(
     Panel,
     { title: 'Batches' },
-    h(LoadedView<NonNullable<typeof batches.value>>, {
-      loaded: batches,
+    h(NewestView<OperatorBatch>, {
+      newest: batches,
       what: 'its batches',
-      children: ({ data, has_more }) =>
-        data.length === 0
-          ? h('p', { class: 'quiet' }, 'It has no batches.')
-          : [
-              h(
-                'ul',
-                { class: 'rows' },
-                data.map((batch) => h('li', { key: batch.id }, h(BatchRow, { batch, ask: () => open(batch) }))),
-              ),
-              has_more &&
-                h(
-                  'div',
-                  { class: 'actions' },
-                  h('button', { type: 'button', onClick: batches.showMore }, 'Show more batches'),
-                ),
-            ],
+      empty: 'It has no batches.',
+      inPanel: 'batches',
+      children: (shown) =>
+        h(
+          'ul',
+          { class: 'rows' },
+          shown.map((batch) => h('li', { key: batch.id }, h(BatchRow, { batch, ask: () => open(batch) }))),
+        ),
     }),
     asked !== undefined &&
       h(CancelBatchDialog, {

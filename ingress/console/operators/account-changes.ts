@@ -1,7 +1,7 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Account } from '../../routes/accounts.ts';
-import { TextField } from '../page/fields.ts';
+import { namedOptions, Select, TextField } from '../page/fields.ts';
 import { AskDialog } from './end-dialogs.ts';
 
 /** Settings that an operator can change; a change applies from the next request of the account. */
@@ -63,20 +63,13 @@ export function PlanDialog({ account, plans, change, close }: DialogProps & { pl
       run: (reason) => change({ plan }, reason),
       close,
     },
-    h(
-      'label',
-      null,
-      'Plan of the account',
-      h(
-        'select',
-        {
-          value: plan,
-          onChange: ({ currentTarget }: { currentTarget: HTMLSelectElement }) => setPlan(currentTarget.value),
-        },
-        // The current plan may no longer be in the plan file.
-        [...new Set([account.plan, ...plans])].map((name) => h('option', { key: name, value: name }, name)),
-      ),
-    ),
+    h(Select<string>, {
+      label: 'Plan of the account',
+      // The current plan may no longer be in the plan file.
+      options: namedOptions([account.plan, ...plans]),
+      value: plan,
+      change: setPlan,
+    }),
     h('p', { class: 'quiet' }, 'Applies from the next request of the account.'),
   );
 }

@@ -1,4 +1,4 @@
-import { type ComponentChildren, h } from 'preact';
+import { h } from 'preact';
 import { useState } from 'preact/hooks';
 import type { RemovedAccount } from '../../routes/account-removal.ts';
 import type { Account, ChangedAccount } from '../../routes/accounts.ts';
@@ -12,6 +12,7 @@ import { formatCount, formatTime } from '../page/format.ts';
 import { StateBadge } from '../page/icons.ts';
 import { DisplayName } from '../page/identifiers.ts';
 import { Failure, LoadedView } from '../page/loaded-view.ts';
+import { type Figure, Figures } from '../page/table.ts';
 import { UsageReportView } from '../usage/report-view.ts';
 import { AccountActivity } from './account-activity.ts';
 import {
@@ -119,18 +120,14 @@ function AccountStatus({ account: { plan, suspended, overageEnabled, topUp, crea
   const state = suspended
     ? ({ state: 'suspended', tone: 'bad' } as const)
     : ({ state: 'active', tone: 'good' } as const);
-  const figures: [term: string, value: ComponentChildren][] = [
+  const figures: Figure[] = [
     ['Plan', plan],
     ['State', h(StateBadge, state)],
     ['Overage', overageEnabled ? 'on' : 'off'],
     ['Top-ups this month', `${formatCount(topUp)} tokens`],
     ['Created', formatTime(createdAt)],
   ];
-  return h(
-    'dl',
-    { class: 'figures' },
-    figures.map(([term, value]) => h('div', { key: term }, h('dt', null, term), h('dd', null, value))),
-  );
+  return h(Figures, { figures });
 }
 
 type ActionsProps = {

@@ -4,6 +4,7 @@ import type { AccountSummary } from '../../routes/accounts.ts';
 import type { Api } from '../api/api.ts';
 import { useLoaded } from '../api/use-loaded.ts';
 import { accountLink, searchLink } from '../page/console-route.ts';
+import { LabelledInput, Select } from '../page/fields.ts';
 import { formatTime } from '../page/format.ts';
 import { StateBadge } from '../page/icons.ts';
 import { AccountLink } from '../page/identifiers.ts';
@@ -50,8 +51,11 @@ export function AccountsPage({ api, prefix }: { api: Api; prefix: string }) {
   ];
 }
 
+const findKinds = { account: 'start of the account name', device: 'device ID' };
+type FindKind = keyof typeof findKinds;
+
 function SearchForm({ shown, search }: { shown: string; search: (prefix: string) => void }) {
-  const [kind, setKind] = useState<'account' | 'device'>('account');
+  const [kind, setKind] = useState<FindKind>('account');
   const [text, setText] = useState(shown);
 
   async function submit(event: Event): Promise<void> {
@@ -64,33 +68,13 @@ function SearchForm({ shown, search }: { shown: string; search: (prefix: string)
   return h(
     'form',
     { class: 'fields', role: 'search', onSubmit: (event: Event) => void submit(event) },
-    h(
-      'label',
-      null,
-      'Find by',
-      h(
-        'select',
-        {
-          value: kind,
-          onChange: ({ currentTarget }: { currentTarget: HTMLSelectElement }) =>
-            setKind(currentTarget.value === 'device' ? 'device' : 'account'),
-        },
-        h('option', { value: 'account' }, 'start of the account name'),
-        h('option', { value: 'device' }, 'device ID'),
-      ),
-    ),
-    h(
-      'label',
-      null,
-      kind === 'account' ? 'Account' : 'Device ID',
-      h('input', {
-        type: 'search',
-        value: text,
-        placeholder: kind === 'account' ? 'user:alice' : 'the device ID that the app sends',
-        autocomplete: 'off',
-        onInput: ({ currentTarget }: { currentTarget: HTMLInputElement }) => setText(currentTarget.value),
-      }),
-    ),
+    h(Select<FindKind>, { label: 'Find by', options: findKinds, value: kind, change: setKind }),
+    h(LabelledInput, {
+      label: kind === 'account' ? 'Account' : 'Device ID',
+      value: text,
+      change: setText,
+      input: { placeholder: kind === 'account' ? 'user:alice' : 'the device ID that the app sends' },
+    }),
     h('button', { type: 'submit', class: 'primary' }, 'Find'),
   );
 }

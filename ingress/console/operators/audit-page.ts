@@ -4,9 +4,10 @@ import type { AuditRecord } from '../../routes/audit.ts';
 import type { Api } from '../api/api.ts';
 import { type NewestItems, useNewest } from '../api/use-loaded.ts';
 import { type AuditFilter, auditLink, foundLink } from '../page/console-route.ts';
+import { LabelledInput } from '../page/fields.ts';
 import { formatCount, formatTime } from '../page/format.ts';
 import { AccountLink, DisplayName, ShortId } from '../page/identifiers.ts';
-import { LoadedView } from '../page/loaded-view.ts';
+import { NewestView } from '../page/loaded-view.ts';
 import { type Column, Table } from '../page/table.ts';
 import { accountName } from './accounts-page.ts';
 
@@ -29,6 +30,8 @@ function Records({ api, filter }: { api: Api; filter: AuditFilter }) {
   return h(AuditTrail, { records, showsAccounts: true });
 }
 
+const named = { maxLength: 300 };
+
 function FilterForm({ shown, show }: { shown: AuditFilter; show: (filter: AuditFilter) => void }) {
   const [account, setAccount] = useState('');
   const [actor, setActor] = useState('');
@@ -46,27 +49,19 @@ function FilterForm({ shown, show }: { shown: AuditFilter; show: (filter: AuditF
   return h(
     'form',
     { class: 'fields', role: 'search', onSubmit: submit },
-    h(NameField, { label: 'Account', text: account, setText: setAccount, example: 'user:alice' }),
-    h(NameField, { label: 'Changed by', text: actor, setText: setActor, example: 'user:olga' }),
-    h('button', { type: 'submit', class: 'primary' }, 'Show'),
-  );
-}
-
-type NameFieldProps = { label: string; text: string; setText: (text: string) => void; example: string };
-
-function NameField({ label, text, setText, example }: NameFieldProps) {
-  return h(
-    'label',
-    null,
-    label,
-    h('input', {
-      type: 'search',
-      value: text,
-      placeholder: example,
-      maxLength: 300,
-      autocomplete: 'off',
-      onInput: ({ currentTarget }: { currentTarget: HTMLInputElement }) => setText(currentTarget.value),
+    h(LabelledInput, {
+      label: 'Account',
+      value: account,
+      change: setAccount,
+      input: { ...named, placeholder: 'user:alice' },
     }),
+    h(LabelledInput, {
+      label: 'Changed by',
+      value: actor,
+      change: setActor,
+      input: { ...named, placeholder: 'user:olga' },
+    }),
+    h('button', { type: 'submit', class: 'primary' }, 'Show'),
   );
 }
 
@@ -78,20 +73,17 @@ type Props = {
 
 /** What was changed and ended, newest first, with a button for more. */
 export function AuditTrail({ records, showsAccounts = false }: Props) {
-  return h(LoadedView<NonNullable<typeof records.value>>, {
-    loaded: records,
+  return h(NewestView<AuditRecord>, {
+    newest: records,
     what: 'the audit trail',
-    children: ({ data, has_more }) => [
-      data.length === 0
-        ? h('p', { class: 'empty' }, 'There are no changes.')
-        : h(Table<AuditRecord>, {
-            caption: 'Changes, newest first',
-            rows: data,
-            rowKey: ({ id }) => id,
-            columns: showsAccounts ? [when, who, account, ...rest] : [when, who, ...rest],
-          }),
-      has_more && h('button', { type: 'button', onClick: records.showMore }, 'Show more'),
-    ],
+    empty: 'There are no changes.',
+    children: (rows) =>
+      h(Table<AuditRecord>, {
+        caption: 'Changes, newest first',
+        rows,
+        rowKey: ({ id }) => id,
+        columns: showsAccounts ? [when, who, account, ...rest] : [when, who, ...rest],
+      }),
   });
 }
 

@@ -10,7 +10,7 @@ import { latestTime, StateFilter, TextField } from '../page/fields.ts';
 import { formatCount, formatTime } from '../page/format.ts';
 import { StateBadge, type Tone } from '../page/icons.ts';
 import { CopyButton } from '../page/identifiers.ts';
-import { Failure, LoadedView } from '../page/loaded-view.ts';
+import { Failure, NewestView } from '../page/loaded-view.ts';
 import { Table } from '../page/table.ts';
 
 type Props = { api: Api; state: CodeState | undefined };
@@ -43,15 +43,11 @@ export function CodesPage({ api, state }: Props) {
       : h(CreateCodesForm, { create }),
     // In the address, so that Back from an account returns to the same list.
     h(StateFilter<CodeState>, { what: 'codes', states: codeStates, state, setState: goToCodes }),
-    h(LoadedView<NonNullable<typeof codes.value>>, {
-      loaded: codes,
+    h(NewestView<ShownTopUpCode>, {
+      newest: codes,
       what: 'the codes',
-      children: ({ data, has_more }) => [
-        data.length === 0
-          ? h('p', { class: 'empty' }, 'There are no such codes.')
-          : h(CodeTable, { codes: data, askToRevoke: setAsking }),
-        has_more && h('button', { type: 'button', onClick: codes.showMore }, 'Show more'),
-      ],
+      empty: 'There are no such codes.',
+      children: (shown) => h(CodeTable, { codes: shown, askToRevoke: setAsking }),
     }),
     asking && h(RevokeCodeDialog, { code: asking, run: () => revoke(asking), close: () => setAsking(undefined) }),
   ];

@@ -6,6 +6,7 @@ import type { OperatorRequest } from '../../routes/present-request.ts';
 import type { Api } from '../api/api.ts';
 import { isMoving } from '../batches/batch-words.ts';
 import { ConfirmDialog } from '../page/actions.ts';
+import { LabelledInput } from '../page/fields.ts';
 
 type EndableRequest = Pick<OperatorRequest, 'id' | 'account' | 'state'>;
 
@@ -25,20 +26,9 @@ export function AskToEnd({ api, request: { id, account }, onEnded, close }: AskT
     await api.call(path, { method: 'POST', body: reason === '' ? {} : { reason } });
     onEnded();
   }
-  return h(EndRequestDialog, { id, account, run, close });
-}
-
-/** The id of a line's request has its number at its end. */
-function isLine(id: string): boolean {
-  return /-\d+$/.test(id);
-}
-
-type EndDialogProps = { account: string; run: (reason: string) => Promise<void>; close: () => void };
-
-function EndRequestDialog({ id, ...props }: EndDialogProps & { id: string }) {
   return h(
     AskDialog,
-    { title: 'End this request?', action: 'End the request', isDangerous: true, ...props },
+    { title: 'End this request?', action: 'End the request', isDangerous: true, account, run, close },
     h('p', null, h('code', null, id)),
     h(
       'p',
@@ -47,6 +37,13 @@ function EndRequestDialog({ id, ...props }: EndDialogProps & { id: string }) {
     ),
   );
 }
+
+/** The id of a line's request has its number at its end. */
+function isLine(id: string): boolean {
+  return /-\d+$/.test(id);
+}
+
+type EndDialogProps = { account: string; run: (reason: string) => Promise<void>; close: () => void };
 
 export function CancelBatchDialog({ batch, ...props }: EndDialogProps & { batch: OperatorBatch }) {
   return h(
@@ -97,19 +94,12 @@ type ReasonProps = { reason: string; setReason: (reason: string) => void };
 
 /** The optional reason of a change, for the audit trail. */
 export function ReasonField({ reason, setReason }: ReasonProps) {
-  return h(
-    'label',
-    null,
-    'Reason (for the audit trail)',
-    h('input', {
-      type: 'text',
-      value: reason,
-      maxLength: 500,
-      placeholder: 'optional',
-      autocomplete: 'off',
-      onInput: ({ currentTarget }: { currentTarget: HTMLInputElement }) => setReason(currentTarget.value),
-    }),
-  );
+  return h(LabelledInput, {
+    label: 'Reason (for the audit trail)',
+    value: reason,
+    change: setReason,
+    input: { type: 'text', maxLength: 500, placeholder: 'optional' },
+  });
 }
 
 /** What an operator has just ended on the page of an account. */

@@ -8,6 +8,7 @@ import { useLoaded, usePolled } from '../api/use-loaded.ts';
 import { BatchDetail, BatchProgress } from '../batches/batch-detail.ts';
 import { batchState, canBeCancelled, isMoving } from '../batches/batch-words.ts';
 import { accountLink, findLink, foundLink, searchText } from '../page/console-route.ts';
+import { LabelledInput } from '../page/fields.ts';
 import { StateBadge } from '../page/icons.ts';
 import { AccountLink, CopyButton, ShortId } from '../page/identifiers.ts';
 import { LoadedView } from '../page/loaded-view.ts';
@@ -42,20 +43,12 @@ function SearchForm({ shown }: { shown: string }) {
   return h(
     'form',
     { class: 'toolbar', role: 'search', onSubmit: submit },
-    h(
-      'label',
-      null,
-      'Account, key, request, batch or file',
-      h('input', {
-        type: 'search',
-        value: typed,
-        placeholder: 'user:alice, svc_ABC123, req_…, batch_…, file-…',
-        autocomplete: 'off',
-        spellcheck: false,
-        maxLength: 300,
-        onInput: ({ currentTarget }: { currentTarget: HTMLInputElement }) => setTyped(currentTarget.value),
-      }),
-    ),
+    h(LabelledInput, {
+      label: 'Account, key, request, batch or file',
+      value: typed,
+      change: setTyped,
+      input: { placeholder: 'user:alice, svc_ABC123, req_…, batch_…, file-…', spellcheck: false, maxLength: 300 },
+    }),
     h('button', { type: 'submit', class: 'primary' }, 'Find'),
   );
 }

@@ -80,6 +80,60 @@ export function Choice<Name extends string>({ legend, options, chosen, choose }:
   );
 }
 
+type LabelledInputProps = {
+  label: string;
+  value: string;
+  change: (value: string) => void;
+  /** More attributes of the input. */
+  input?: Readonly<Record<string, unknown>>;
+};
+
+/** An input within its label, without a hint or error. */
+export function LabelledInput({ label, value, change, input }: LabelledInputProps) {
+  return h(
+    'label',
+    null,
+    label,
+    h('input', {
+      type: 'search',
+      autocomplete: 'off',
+      ...input,
+      value,
+      onInput: ({ currentTarget }: { currentTarget: HTMLInputElement }) => change(currentTarget.value),
+    }),
+  );
+}
+
+type SelectProps<Name extends string> = {
+  label: string;
+  /** The options and their labels. */
+  options: Readonly<Record<Name, string>>;
+  value: Name;
+  change: (name: Name) => void;
+};
+
+export function Select<Name extends string>({ label, options, value, change }: SelectProps<Name>) {
+  return h(
+    'label',
+    null,
+    label,
+    h(
+      'select',
+      {
+        value,
+        // Its options are the names.
+        onChange: ({ currentTarget }: { currentTarget: HTMLSelectElement }) => change(currentTarget.value as Name),
+      },
+      Object.entries<string>(options).map(([name, words]) => h('option', { key: name, value: name }, words)),
+    ),
+  );
+}
+
+/** Options that are labelled with their names. */
+export function namedOptions(names: readonly string[]): Record<string, string> {
+  return Object.fromEntries(names.map((name) => [name, name]));
+}
+
 type FilterProps<State extends string> = {
   /** What is listed, in the plural. */
   what: string;
@@ -93,21 +147,12 @@ export function StateFilter<State extends string>({ what, states, state, setStat
   return h(
     'form',
     { class: 'fields', role: 'search', onSubmit: (event: Event) => event.preventDefault() },
-    h(
-      'label',
-      null,
-      'Show',
-      h(
-        'select',
-        {
-          value: state ?? '',
-          onChange: ({ currentTarget }: { currentTarget: HTMLSelectElement }) =>
-            setState(states.find((one) => one === currentTarget.value)),
-        },
-        h('option', { value: '' }, `all ${what}`),
-        states.map((one) => h('option', { key: one, value: one }, `${one} ${what}`)),
-      ),
-    ),
+    h(Select<string>, {
+      label: 'Show',
+      options: { '': `all ${what}`, ...Object.fromEntries(states.map((one) => [one, `${one} ${what}`])) },
+      value: state ?? '',
+      change: (value) => setState(states.find((one) => one === value)),
+    }),
   );
 }
 

@@ -1,7 +1,7 @@
 import { type ComponentChildren, h } from 'preact';
 import { useId } from 'preact/hooks';
 import { ApiFailure } from '../api/api-failure.ts';
-import type { LoadState } from '../api/use-loaded.ts';
+import type { LoadState, NewestItems } from '../api/use-loaded.ts';
 import { IssuerUnavailable, SignInEnded } from '../session/identity-provider.ts';
 import { Icon } from './icons.ts';
 
@@ -21,6 +21,34 @@ export function LoadedView<Value>({ loaded: { value, error, loading, reload }, w
     value === undefined && loading && h('p', { class: 'quiet', role: 'status' }, `Loading ${what} …`),
     value !== undefined && children(value),
   );
+}
+
+type NewestProps<Item> = {
+  newest: NewestItems<Item>;
+  /** Name of the list, for the message while it loads. */
+  what: string;
+  /** Instead of an empty list. */
+  empty: string;
+  /** In a panel, which has several lists: what the button for more shows more of. */
+  inPanel?: string;
+  children: (items: Item[]) => ComponentChildren;
+};
+
+/** Shows the first items of a list, with a button for more. */
+export function NewestView<Item>({ newest, what, empty, inPanel, children }: NewestProps<Item>) {
+  const more = h(
+    'button',
+    { type: 'button', onClick: newest.showMore },
+    inPanel ? `Show more ${inPanel}` : 'Show more',
+  );
+  return h(LoadedView<NonNullable<typeof newest.value>>, {
+    loaded: newest,
+    what,
+    children: ({ data, has_more }) => [
+      data.length === 0 ? h('p', { class: inPanel ? 'quiet' : 'empty' }, empty) : children(data),
+      has_more && (inPanel ? h('div', { class: 'actions' }, more) : more),
+    ],
+  });
 }
 
 /** The error message of the API, with the request id to find it in the log. */

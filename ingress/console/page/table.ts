@@ -109,3 +109,15 @@ function compare(one: string | number, other: string | number): number {
   if (typeof one === 'number' && typeof other === 'number') return one - other;
   return texts.compare(String(one), String(other));
 }
+
+/** A term and its value. */
+export type Figure = readonly [term: string, value: ComponentChildren];
+
+/** Values with their terms, beside each other. */
+export function Figures({ figures }: { figures: readonly Figure[] }) {
+  return h(
+    'dl',
+    { class: 'figures' },
+    figures.map(([term, value]) => h('div', { key: term }, h('dt', null, term), h('dd', null, value))),
+  );
+}

@@ -1,11 +1,11 @@
-import { type ComponentChildren, h } from 'preact';
+import { h } from 'preact';
 import type { Request } from '../../routes/present-request.ts';
 import { ApiFailure } from '../api/api-failure.ts';
 import type { LoadState } from '../api/use-loaded.ts';
 import { requestsLink } from '../page/console-route.ts';
 import { formatCount, formatMs, formatTime } from '../page/format.ts';
 import { StateBadge } from '../page/icons.ts';
-import { Table } from '../page/table.ts';
+import { type Figure, Figures, Table } from '../page/table.ts';
 import { outcomeWords, type Phase, phasesOf } from './request-words.ts';
 
 /** A call of a model server; its name is only for operators. */
@@ -31,16 +31,6 @@ export function RequestDetail({ request, isOwn = true }: { request: ShownRequest
     h('h2', null, 'Request'),
     h(Figures, { figures: requestFigures(request, isOwn) }),
   ];
-}
-
-type Figure = [term: string, value: ComponentChildren];
-
-function Figures({ figures }: { figures: readonly Figure[] }) {
-  return h(
-    'dl',
-    { class: 'figures' },
-    figures.map(([term, value]) => h('div', { key: term }, h('dt', null, term), h('dd', null, value))),
-  );
 }
 
 function tokenFigures({ usage, charged_tokens: charged }: ShownRequest): Figure[] {

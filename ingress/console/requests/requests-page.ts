@@ -6,6 +6,7 @@ import type { Request, RequestList } from '../../routes/present-request.ts';
 import type { Api } from '../api/api.ts';
 import { useLoaded, usePolled } from '../api/use-loaded.ts';
 import { type RequestFilter, requestLink, requestsLink } from '../page/console-route.ts';
+import { LabelledInput, Select } from '../page/fields.ts';
 import { StateBadge } from '../page/icons.ts';
 import { CopyButton } from '../page/identifiers.ts';
 import { LoadedView } from '../page/loaded-view.ts';
@@ -39,20 +40,12 @@ function FindForm() {
   return h(
     'form',
     { role: 'search', onSubmit: submit },
-    h(
-      'label',
-      null,
-      'Find by ID',
-      h('input', {
-        type: 'search',
-        value: typed,
-        placeholder: 'x-request-id, or the id of an answer',
-        autocomplete: 'off',
-        spellcheck: false,
-        maxLength: 200,
-        onInput: ({ currentTarget }: { currentTarget: HTMLInputElement }) => setTyped(currentTarget.value),
-      }),
-    ),
+    h(LabelledInput, {
+      label: 'Find by ID',
+      value: typed,
+      change: setTyped,
+      input: { placeholder: 'x-request-id, or the id of an answer', spellcheck: false, maxLength: 200 },
+    }),
     h('button', { type: 'submit' }, 'Find'),
   );
 }
@@ -89,17 +82,7 @@ type FilterProps = {
 /** What the address names stays on offer, also if it is none of the options. */
 function Filter({ label, all, options, value = '', set }: FilterProps) {
   const offered = value === '' || Object.hasOwn(options, value) ? options : { ...options, [value]: value };
-  return h(
-    'label',
-    null,
-    label,
-    h(
-      'select',
-      { value, onChange: ({ currentTarget }: { currentTarget: HTMLSelectElement }) => set(currentTarget.value) },
-      h('option', { value: '' }, all),
-      Object.entries(offered).map(([name, words]) => h('option', { key: name, value: name }, words)),
-    ),
-  );
+  return h(Select<string>, { label, options: { '': all, ...offered }, value, change: set });
 }
 
 /** The newest page, and the pages that were asked for. While requests run, the newest page is read again. */

@@ -2,6 +2,7 @@ import { h } from 'preact';
 import { requestLink } from '../page/console-route.ts';
 import { formatCount } from '../page/format.ts';
 import { ShortId } from '../page/identifiers.ts';
+import { Figures } from '../page/table.ts';
 import type { Answer } from './stream-answer.ts';
 import type { Tokens } from './tried-endpoint.ts';
 
@@ -38,10 +39,8 @@ export function AnswerView({ state, answer, extend }: Props) {
           { class: 'actions' },
           h('button', { type: 'button', onClick: () => extend(answer.text) }, 'Continue the conversation'),
         ),
-      h(
-        'dl',
-        { class: 'figures' },
-        [
+      h(Figures, {
+        figures: [
           ['Time to first token', milliseconds(answer.firstTokenMs)],
           ['Total time', milliseconds(answer.totalMs)],
           ['Prompt tokens', tokens(answer.tokens.prompt)],
@@ -49,8 +48,8 @@ export function AnswerView({ state, answer, extend }: Props) {
           ['Total tokens', tokens(totalOf(answer.tokens))],
           ['Finish reason', answer.finishReason ?? '–'],
           ['Request ID', answer.requestId === undefined ? '–' : requestId(answer.requestId)],
-        ].map(([term, value]) => h('div', { key: term }, h('dt', null, term), h('dd', null, value))),
-      ),
+        ],
+      }),
     ],
   );
 }

@@ -1,4 +1,5 @@
 import { h } from 'preact';
+import { LabelledInput, namedOptions, Select } from '../page/fields.ts';
 import type { Draft, Message, TriedEndpoint } from './tried-endpoint.ts';
 
 type Props = {
@@ -16,7 +17,12 @@ export function DraftFields({ endpoint, models, draft, change }: Props) {
     h(
       'div',
       { class: 'fields' },
-      h(ModelField, { models, draft, change }),
+      h(Select<string>, {
+        label: 'Model',
+        options: namedOptions(models),
+        value: draft.model,
+        change: (model) => change({ model }),
+      }),
       isGenerating && h(LimitField, { endpoint, draft, change }),
     ),
     takes === 'messages'
@@ -29,32 +35,14 @@ export function DraftFields({ endpoint, models, draft, change }: Props) {
 
 type DraftProps = Pick<Props, 'draft' | 'change'>;
 
-function ModelField({ models, draft, change }: DraftProps & Pick<Props, 'models'>) {
-  return h(
-    'label',
-    null,
-    'Model',
-    h(
-      'select',
-      { value: draft.model, onChange: (event: Event) => change({ model: fieldValue(event) }) },
-      models.map((model) => h('option', { key: model, value: model }, model)),
-    ),
-  );
-}
-
 function LimitField({ endpoint, draft, change }: DraftProps & Pick<Props, 'endpoint'>) {
-  return h(
-    'label',
-    null,
-    'Max output tokens',
-    h('input', {
-      type: 'number',
-      min: 1,
-      value: draft.maxTokens,
-      placeholder: endpoint.maxTokensDefault === undefined ? 'model limit' : String(endpoint.maxTokensDefault),
-      onInput: (event: Event) => change({ maxTokens: fieldValue(event) }),
-    }),
-  );
+  const usual = endpoint.maxTokensDefault;
+  return h(LabelledInput, {
+    label: 'Max output tokens',
+    value: draft.maxTokens,
+    change: (maxTokens) => change({ maxTokens }),
+    input: { type: 'number', min: 1, placeholder: usual === undefined ? 'model limit' : String(usual) },
+  });
 }
 
 type TextProps = DraftProps & { name: 'input' | 'documents'; label: string };
@@ -89,20 +77,13 @@ function Sampling({ draft, change }: DraftProps) {
       'div',
       { class: 'fields' },
       (Object.keys(sampling) as (keyof typeof sampling)[]).map((name) =>
-        h(
-          'label',
-          { key: name },
-          sampling[name].label,
-          h('input', {
-            type: 'number',
-            min: 0,
-            max: sampling[name].max,
-            step: 'any',
-            value: draft[name],
-            placeholder: 'model default',
-            onInput: (event: Event) => change({ [name]: fieldValue(event) }),
-          }),
-        ),
+        h(LabelledInput, {
+          key: name,
+          label: sampling[name].label,
+          value: draft[name],
+          change: (value) => change({ [name]: value }),
+          input: { type: 'number', min: 0, max: sampling[name].max, step: 'any', placeholder: 'model default' },
+        }),
       ),
     ),
   );

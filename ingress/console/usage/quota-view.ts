@@ -1,6 +1,8 @@
 import { type ComponentChildren, h } from 'preact';
 import type { LimitsInUse, Quota } from '../../routes/quota.ts';
+import type { LoadState } from '../api/use-loaded.ts';
 import { formatCount, formatDay, formatMonth } from '../page/format.ts';
+import { LoadedView, Panel } from '../page/loaded-view.ts';
 
 /** The tokens of this month as a bar and as numbers. */
 export function QuotaView({ quota }: { quota: Quota }) {
@@ -39,8 +41,18 @@ function figure(term: string, value: ComponentChildren, colour: string, name = c
 
 const parts = new Set(['used', 'reserved', 'rest', 'over']);
 
+type PartProps<Value> = { loaded: LoadState<Value>; what: string; more?: { href: string; link: string } };
+
 /** The tokens of the month in a few words. */
-export function MonthCard({ quota }: { quota: Quota }) {
+export function MonthPanel({ loaded, what, ...panel }: PartProps<Quota>) {
+  return h(
+    Panel,
+    { title: 'This month', ...panel },
+    h(LoadedView<Quota>, { loaded, what, children: (quota) => h(MonthCard, { quota }) }),
+  );
+}
+
+function MonthCard({ quota }: { quota: Quota }) {
   const { plan, limit, used, remaining, resetDate } = quota;
   return [
     h(
@@ -92,7 +104,15 @@ const names = {
 } as const;
 
 /** How much of each limit is used at this moment. */
-export function LimitMeters({ limits }: { limits: LimitsInUse }) {
+export function LimitsPanel({ loaded, what, ...panel }: PartProps<LimitsInUse>) {
+  return h(
+    Panel,
+    { title: 'Limits in use now', ...panel },
+    h(LoadedView<LimitsInUse>, { loaded, what, children: (limits) => h(LimitMeters, { limits }) }),
+  );
+}
+
+function LimitMeters({ limits }: { limits: LimitsInUse }) {
   return h(
     'ul',
     { class: 'meters' },

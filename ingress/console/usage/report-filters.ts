@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import type { GroupName } from '../../usage/usage-query.ts';
-import { TextField } from '../page/fields.ts';
+import { Select, TextField } from '../page/fields.ts';
 import { type DayRange, daysOf, type Period, periods } from './day-range.ts';
 
 /** What a report is asked for. `own` are the days if the period is `own`. */
@@ -36,21 +36,7 @@ export function ReportFilters({ filters, change, offered, today }: Props) {
     h(
       'div',
       { class: 'filters' },
-      h(
-        'label',
-        null,
-        'Period',
-        h(
-          'select',
-          {
-            value: period,
-            // Its options are the periods.
-            onChange: ({ currentTarget }: { currentTarget: HTMLSelectElement }) =>
-              choose(currentTarget.value as Period),
-          },
-          Object.entries(periods).map(([name, label]) => h('option', { key: name, value: name }, label)),
-        ),
-      ),
+      h(Select<Period>, { label: 'Period', options: periods, value: period, change: choose }),
       period === 'own' && [
         h(DayField, {
           key: 'start',

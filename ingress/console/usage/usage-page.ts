@@ -10,6 +10,7 @@ import { useDoing } from '../page/actions.ts';
 import { TextField } from '../page/fields.ts';
 import { formatCount, formatLimit } from '../page/format.ts';
 import { Failure, LoadedView } from '../page/loaded-view.ts';
+import { type Figure, Figures } from '../page/table.ts';
 import { QuotaView } from './quota-view.ts';
 import { UsageReportView } from './report-view.ts';
 
@@ -56,7 +57,7 @@ export function AllUsagePage({ api }: { api: Api }) {
 
 /** The limits and models of a plan. */
 function PlanLimitsView({ plan }: { plan: PlanLimits }) {
-  const figures = [
+  const figures: Figure[] = [
     ['Plan', plan.plan],
     ['Requests per minute', formatLimit(plan.requestsPerMinute)],
     ['Tokens per minute', formatLimit(plan.tokensPerMinute)],
@@ -69,11 +70,7 @@ function PlanLimitsView({ plan }: { plan: PlanLimits }) {
     ['Tokens in waiting batches', formatLimit(plan.batchTokensWaiting)],
     ['Models', plan.models.join(', ')],
   ];
-  return h(
-    'dl',
-    { class: 'figures' },
-    figures.map(([term, value]) => h('div', { key: term }, h('dt', null, term), h('dd', null, value))),
-  );
+  return h(Figures, { figures });
 }
 
 type OverageProps = {

@@ -7,7 +7,7 @@ import { useDoing } from '../page/actions.ts';
 import { StateFilter } from '../page/fields.ts';
 import { formatTime } from '../page/format.ts';
 import { StateBadge, type Tone } from '../page/icons.ts';
-import { Failure, LoadedView } from '../page/loaded-view.ts';
+import { Failure, NewestView } from '../page/loaded-view.ts';
 import { Table } from '../page/table.ts';
 
 type Props = { api: Api; endpoint: Webhook };
@@ -34,15 +34,11 @@ export function Deliveries({ api, endpoint: { id, url, enabled } }: Props) {
     'section',
     { 'aria-label': `Deliveries to ${url}` },
     h(StateFilter<State>, { what: 'deliveries', states, state, setState }),
-    h(LoadedView<NonNullable<typeof deliveries.value>>, {
-      loaded: deliveries,
+    h(NewestView<WebhookDelivery>, {
+      newest: deliveries,
       what: 'the deliveries',
-      children: ({ data, has_more }) => [
-        data.length === 0
-          ? h('p', { class: 'empty' }, 'There are no such deliveries.')
-          : h(DeliveryTable, { deliveries: data, ...(enabled && { sendAgain }) }),
-        has_more && h('button', { type: 'button', onClick: deliveries.showMore }, 'Show more'),
-      ],
+      empty: 'There are no such deliveries.',
+      children: (shown) => h(DeliveryTable, { deliveries: shown, ...(enabled && { sendAgain }) }),
     }),
   );
 }
