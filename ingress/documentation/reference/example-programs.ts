@@ -28,22 +28,18 @@ export function writeNode(example: RequestExample): string {
   return call === undefined ? writeFetch(example) : callInNode(example, call);
 }
 
-const nodeClients: Record<SdkCall['sdk'], { name: string; package: string; base: string }> = {
-  openai: { name: 'OpenAI', package: 'openai', base: '/openai/v1' },
-  anthropic: { name: 'Anthropic', package: '@anthropic-ai/sdk', base: '' },
-};
 const nodeResults = { text: 'await answer.text()', page: 'answer.data', whole: 'answer' };
 const nodePlace = { notation: scriptNotation, indent: '', step: '  ' };
 const printNode = (value: unknown, indent = '') => printValue(value, { ...nodePlace, indent });
 
 function callInNode({ baseUrl, parameters, credential, body, file }: RequestExample, call: SdkCall): string {
-  const { name, package: from, base } = nodeClients[call.sdk];
+  const { name, node, base } = sdks[call.sdk];
   const form = file && { purpose: 'batch', file: new Expression(`createReadStream(${printNode(file)})`) };
   const fields = form ?? body;
   const values = [...parameters.map((value) => printNode(value)), ...(fields === undefined ? [] : [printNode(fields)])];
   return [
     ...(file === undefined ? [] : ["import { createReadStream } from 'node:fs';"]),
-    `import ${name} from '${from}';`,
+    `import ${name} from '${node}';`,
     '',
     `const client = new ${name}({`,
     `  baseURL: ${printNode(baseUrl + base)},`,
@@ -77,10 +73,6 @@ export function writePython(example: RequestExample): string {
   return call === undefined ? writeRequest(example) : callInPython(example, call);
 }
 
-const pythonClients: Record<SdkCall['sdk'], { name: string; package: string; base: string }> = {
-  openai: { name: 'OpenAI', package: 'openai', base: '/openai/v1' },
-  anthropic: { name: 'Anthropic', package: 'anthropic', base: '' },
-};
 const pythonResults = { text: 'answer.text', page: 'answer.data', whole: 'answer' };
 const step = '    ';
 const pythonPlace = { notation: pythonNotation, indent: '', step };
@@ -90,7 +82,7 @@ const printPython = (value: unknown, after = '') =>
 const withUnderscores = (method: string) => method.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 function callInPython({ baseUrl, parameters, credential, body, file }: RequestExample, call: SdkCall): string {
-  const { name, package: from, base } = pythonClients[call.sdk];
+  const { name, python, base } = sdks[call.sdk];
   const form = file && { purpose: 'batch', file: new Expression(`open(${printPython(file)}, "rb")`) };
   const fields = Object.entries(form ?? body ?? {}).map(
     ([field, value]) => `${field}=${printPython(value, `${field}=`)}`,
@@ -98,7 +90,7 @@ function callInPython({ baseUrl, parameters, credential, body, file }: RequestEx
   const values = [...parameters.map((value) => printPython(value)), ...fields];
   const called = `answer = client.${withUnderscores(call.method)}`;
   return [
-    `import os\nfrom ${from} import ${name}`,
+    `import os\nfrom ${python} import ${name}`,
     '',
     `client = ${name}(`,
     `${step}base_url=${printPython(baseUrl + base)},`,
@@ -129,8 +121,14 @@ function writeRequest({ method, baseUrl, path, credential, body }: RequestExampl
   ].join('\n');
 }
 
+/** The official packages: their client, their names for Node and for Python, and the base path that they are given. */
+const sdks = {
+  openai: { name: 'OpenAI', node: 'openai', python: 'openai', base: '/openai/v1' },
+  anthropic: { name: 'Anthropic', node: '@anthropic-ai/sdk', python: 'anthropic', base: '' },
+};
+
 /** A method of an official package. `text`: its result is a file, which has a text. `page`: it is a page with items in `data`. */
-type SdkCall = { sdk: 'openai' | 'anthropic'; method: string; result?: 'text' | 'page' };
+type SdkCall = { sdk: keyof typeof sdks; method: string; result?: 'text' | 'page' };
 
 /** The operations for which official packages have a method, by their ids. Python writes the same names with underscores. */
 export const sdkCalls: Readonly<Record<string, SdkCall>> = {

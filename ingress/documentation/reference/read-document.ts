@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isObject } from '../../../shared/json/json-values.ts';
-import { schemaPrefix } from './describe-type.ts';
+import { schemaPrefix } from './describe-schema.ts';
 
 const schema = z.record(z.string(), z.unknown()).default({});
 const description = z.string().default('');

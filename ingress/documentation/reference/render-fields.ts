@@ -9,7 +9,7 @@ import {
   type Schemas,
   schemaAt,
   typeText,
-} from './describe-type.ts';
+} from './describe-schema.ts';
 
 type Context = { prose: Prose; schemas: Schemas };
 

@@ -1,6 +1,6 @@
 import { codeBlock, escapeHtml, variantBlocks } from '../code-block.ts';
 import type { Prose } from '../render-markdown.ts';
-import { schemaName, schemasAt } from './describe-type.ts';
+import { schemaName, schemasAt } from './describe-schema.ts';
 import { writeCurl, writeNode, writePython } from './example-programs.ts';
 import { printJson } from './print-value.ts';
 import { type Media, type OpenApiDocument, type Operation, type Parameter, refusalsOf } from './read-document.ts';

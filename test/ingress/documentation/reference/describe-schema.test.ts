@@ -1,5 +1,5 @@
 import test from 'ava';
-import { boundsTexts, type Schema, typeText } from '../../../../ingress/documentation/reference/describe-type.ts';
+import { boundsTexts, type Schema, typeText } from '../../../../ingress/documentation/reference/describe-schema.ts';
 
 const schemas = {
   Item: { type: 'object', properties: { id: { type: 'string' } } },
