@@ -19,7 +19,7 @@ import { useTrial } from './try-it/use-trial.ts';
 type Props = { session: Session; api: Api; settings: ConsoleSettings };
 
 /** The navigation and the current page, or the sign-in page. */
-export function App({ session, api, settings }: Props) {
+export function ConsoleApp({ session, api, settings }: Props) {
   const state = useSession(session);
   const route = useRoute();
   const main = useRef<HTMLElement>(null);

@@ -1,6 +1,6 @@
 import { h, render } from 'preact';
 import { createApi } from './api/api.ts';
-import { App } from './console-app.ts';
+import { ConsoleApp } from './console-app.ts';
 import { createRealBrowser, readSettings } from './session/browser.ts';
 import { createIdentityProvider } from './session/identity-provider.ts';
 import { createSession } from './session/session.ts';
@@ -21,7 +21,7 @@ async function start(): Promise<void> {
   const root = document.getElementById('app');
   if (root !== null) {
     root.replaceChildren();
-    render(h(App, { session, api, settings }), root);
+    render(h(ConsoleApp, { session, api, settings }), root);
   }
   await started;
 }

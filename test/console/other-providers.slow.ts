@@ -1,6 +1,6 @@
 import test from 'ava';
 import { openBrowserTests } from '../support/browser/browser-tests.ts';
-import { recordSignIns } from '../support/browser/record-sign-ins.ts';
+import { recordSignIns } from '../support/browser/console-page.ts';
 
 /** One provider with all differences, and the settings for it. */
 const { browserTest, stack, openConsole } = openBrowserTests(test, {
