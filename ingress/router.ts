@@ -6,7 +6,7 @@ import type { Route, RouteRequest } from './api/route.ts';
 import type { AppParts } from './app-parts.ts';
 import { uncountedBodies } from './listener/body-budget.ts';
 import { parseBody } from './listener/json-body.ts';
-import { admitRequest } from './middleware/admit-request.ts';
+import { admitRequest, refuseFullQueue } from './middleware/admit-request.ts';
 import {
   authenticateEither,
   authenticateKey,
@@ -23,7 +23,6 @@ import {
 import { answerRepeat, claimIdempotencyKey } from './middleware/idempotency.ts';
 import { readCalls } from './middleware/read-call.ts';
 import { readJsonBody } from './middleware/read-json-body.ts';
-import { refuseFullQueue } from './middleware/refuse-full-queue.ts';
 import { forbidStoring } from './middleware/security-headers.ts';
 import { type AppContext, pathParameter, type RequestState, type Stage, stateOf } from './request-state.ts';
 

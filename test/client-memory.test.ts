@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import test from 'ava';
 import { createDisplayNames } from '../ingress/authentication/sign-in.ts';
 import { createLimitFailures } from '../ingress/limits/minute-counts.ts';
-import { createLargeBodies, createRefusedBodies } from '../ingress/listener/paced-bodies.ts';
+import { createLargeBodies, createRefusedBodies } from '../ingress/listener/body-budget.ts';
 import { createSingleFlight } from '../shared/concurrency/single-flight.ts';
 import { endpoints } from '../shared/endpoints/routes.ts';
 import { estimateTokens } from '../shared/endpoints/tokens/estimate-tokens.ts';

@@ -4,7 +4,7 @@ import { readCall as readBody } from '../../shared/endpoints/definition/read-cal
 import { listedFieldsOf } from '../../shared/endpoints/fields/listed-fields.ts';
 import { countRefusedFields } from '../../shared/process/metrics.ts';
 import { modelNotFound, noSuchModel } from '../api/plan-models.ts';
-import { largeBytesMin } from '../listener/paced-bodies.ts';
+import { largeBytesMin } from '../listener/body-budget.ts';
 import { passedHeaders } from '../listener/request-headers.ts';
 import type { IngressMetrics } from '../metrics.ts';
 import { type Stage, stateOf } from '../request-state.ts';

@@ -2,9 +2,15 @@ import type { IncomingMessage } from 'node:http';
 import { createRests } from '../../shared/concurrency/in-turn.ts';
 import { ApiError, errorStatus } from '../../shared/errors.ts';
 import { type Caller, holderOf } from '../../shared/store/records/account.ts';
-import type { BodyBudget, BodyShare } from '../listener/body-budget.ts';
+import {
+  type BodyBudget,
+  type BodyShare,
+  type LargeBodies,
+  largeBytesMin,
+  pacedBytesMin,
+  type RefusedBodies,
+} from '../listener/body-budget.ts';
 import { parseJsonBody } from '../listener/json-body.ts';
-import { type LargeBodies, largeBytesMin, pacedBytesMin, type RefusedBodies } from '../listener/paced-bodies.ts';
 import {
   bodyEndedEarly,
   bodyTooLarge,

@@ -21,7 +21,7 @@ import { createLineQueue } from '../../workers/batches/lines/line-queue.ts';
 import type { Bytes, ItemBytes } from '../../workers/memory/item-bytes.ts';
 import { createWorkerMetrics } from '../../workers/metrics.ts';
 import { createHeldPayloads, createLaneWorker } from '../../workers/queue/lane-worker.ts';
-import { createReplyFrames } from '../../workers/replies/reply-frames.ts';
+import { createReplyFrames } from '../../workers/replies/send-reply.ts';
 import { createEndLeases } from '../../workers/requests/expire-leases.ts';
 import { createStartRun } from '../../workers/requests/start-run.ts';
 import { batchPlan } from '../support/batch-plan.ts';

@@ -2,14 +2,15 @@ import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import Koa from 'koa';
-import { type BodyBudget, createBodyBudget } from '../../ingress/listener/body-budget.ts';
-import { listen } from '../../ingress/listener/listener.ts';
 import {
+  type BodyBudget,
+  createBodyBudget,
   createLargeBodies,
   createRefusedBodies,
   type LargeBodies,
   type RefusedBodies,
-} from '../../ingress/listener/paced-bodies.ts';
+} from '../../ingress/listener/body-budget.ts';
+import { listen } from '../../ingress/listener/listener.ts';
 import type { IngressMetrics } from '../../ingress/metrics.ts';
 import { answerBrokenRequest, answerErrors } from '../../ingress/middleware/answer-errors.ts';
 import { readJsonBody } from '../../ingress/middleware/read-json-body.ts';

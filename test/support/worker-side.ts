@@ -19,8 +19,8 @@ import {
 } from '../../workers/failover/find-answer.ts';
 import type { StopReason } from '../../workers/failover/run.ts';
 import { createWorkerMetrics } from '../../workers/metrics.ts';
-import { createReplyFrames } from '../../workers/replies/reply-frames.ts';
 import { createPieceReaders } from '../../workers/replies/send-pieces.ts';
+import { createReplyFrames } from '../../workers/replies/send-reply.ts';
 import { watchReaders } from '../../workers/replies/watch-readers.ts';
 import { createEndRequest } from '../../workers/requests/end-request.ts';
 import { createProcessRequest } from '../../workers/requests/process-request.ts';

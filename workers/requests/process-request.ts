@@ -18,7 +18,7 @@ import type { Log } from '../../shared/process/log.ts';
 import { durationBuckets } from '../../shared/process/metrics.ts';
 import { holderOf } from '../../shared/store/records/account.ts';
 import type { Tracing } from '../../shared/tracing/span.ts';
-import { createWatchdog } from '../backend-client/time-limit.ts';
+import { createWatchdog } from '../backend-client/exchange.ts';
 import { type AnswerOutcome, refusedBy, tooLongFor, type UsageCounters } from '../failover/answer-outcome.ts';
 import { interrupted, type UsageCounter } from '../failover/answer-request.ts';
 import { promptUsage, unknownUsage } from '../failover/answer-usage.ts';
@@ -32,9 +32,8 @@ import {
   type StopReason,
 } from '../failover/run.ts';
 import { traceRun } from '../failover/trace-run.ts';
-import type { ReplyFrames } from '../replies/reply-frames.ts';
 import type { PieceReaders } from '../replies/send-pieces.ts';
-import { createReplySender } from '../replies/send-reply.ts';
+import { createReplySender, type ReplyFrames } from '../replies/send-reply.ts';
 import type { ReaderWatch } from '../replies/watch-readers.ts';
 import type { EndRequest, RequestEnd } from './end-request.ts';
 import type { LeaseHeartbeat } from './start-lease-heartbeat.ts';

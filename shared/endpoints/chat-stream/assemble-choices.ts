@@ -7,8 +7,7 @@ import {
   type StreamOptions,
 } from '../definition/answer-format.ts';
 import type { BackendAnswer } from './choices-answers.ts';
-import { createAnswerProgress } from './follow-answer.ts';
-import { type Chunk, parseChunk, writtenIn } from './parse-chunk.ts';
+import { type Chunk, createAnswerProgress, parseChunk, writtenIn } from './follow-answer.ts';
 import type { ChoicesKind } from './present-chunks.ts';
 
 type ChunkChoice = Chunk['choices'][number];

@@ -12,9 +12,18 @@ import type {
   StreamFormat,
   WholeAnswer,
 } from '../definition/answer-format.ts';
-import { isPresentedAs, presentUsage, readUsage, sumOfChoices, usageIn, withoutUsage } from './choices-usage.ts';
 import { createChunkConverter } from './convert-chunks.ts';
-import { type ChoicesAnswer, choicesAnswerSchema, writtenIn } from './parse-chunk.ts';
+import {
+  type ChoicesAnswer,
+  choicesAnswerSchema,
+  isPresentedAs,
+  presentUsage,
+  readUsage,
+  sumOfChoices,
+  usageIn,
+  withoutUsage,
+  writtenIn,
+} from './follow-answer.ts';
 import { type ChoicesKind, completeAnswer } from './present-chunks.ts';
 
 /** The format of answers that consist of choices. */

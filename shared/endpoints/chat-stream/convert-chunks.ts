@@ -1,8 +1,6 @@
 import { createHoldBack, createSample } from '../answers/convert-events.ts';
 import { nothingWritten, type StreamConverter, type StreamOptions } from '../definition/answer-format.ts';
-import { presentUsage, usageIn } from './choices-usage.ts';
-import { createAnswerProgress } from './follow-answer.ts';
-import { type Chunk, parseChunk, writtenIn } from './parse-chunk.ts';
+import { type Chunk, createAnswerProgress, parseChunk, presentUsage, usageIn, writtenIn } from './follow-answer.ts';
 import { type ChoicesKind, createChunkPresenter } from './present-chunks.ts';
 import { createRepeatedChunks } from './repeated-chunk.ts';
 

@@ -1,8 +1,10 @@
-import { BackendError } from '../answers/backend-error.ts';
-import { hasContent } from '../answers/written-text.ts';
-import type { ReportedUsage, StreamOptions, WrittenPart } from '../definition/answer-format.ts';
-import { readUsage, sumOfChoices, usageIn } from './choices-usage.ts';
-import { type Chunk, writtenIn } from './parse-chunk.ts';
+import { z } from 'zod';
+import { isObject, type Json } from '../../json/json-values.ts';
+import { BackendError, notAnAnswer, readSaid, requireEnded } from '../answers/backend-error.ts';
+import { parseBackendJson } from '../answers/parse-backend-json.ts';
+import { tokensIn, withMissing } from '../answers/with-missing.ts';
+import { hasContent, writtenText } from '../answers/written-text.ts';
+import type { AnswerTokens, ReportedUsage, StreamOptions, WrittenPart } from '../definition/answer-format.ts';
 
 type Choice = Chunk['choices'][number];
 type ProgressOptions = { choicesMax: number } & Pick<StreamOptions, 'choices' | 'prompts'>;
@@ -129,4 +131,182 @@ function createReports({ choices: asked, prompts }: Pick<ProgressOptions, 'choic
     },
     latest: () => latest,
   };
+}
+
+/**
+ * Answers that consist of choices: chat completions and text completions. Known fields are checked; unknown fields pass through. Null means
+ * absent. Source: the OpenAI API reference, chat completions and completions.
+ */
+
+/** A whole answer. Usage is checked separately: unreadable usage counts as missing. */
+export const choicesAnswerSchema = z.looseObject({
+  model: z.string().nullish(),
+  choices: z.array(z.looseObject({ message: z.looseObject({}).nullish(), text: z.string().nullish() })).min(1),
+});
+
+export type ChoicesAnswer = z.infer<typeof choicesAnswerSchema>;
+
+/** One event of a streamed answer. */
+export const chunkSchema = z.looseObject({
+  model: z.string().nullish(),
+  choices: z.array(
+    z.looseObject({
+      index: z.int().nonnegative().nullish(),
+      delta: z.looseObject({}).nullish(),
+      text: z.string().nullish(),
+      finish_reason: z.string().nullish(),
+    }),
+  ),
+});
+
+export type Chunk = z.infer<typeof chunkSchema>;
+
+type WrittenChoice = { delta?: unknown; message?: unknown; text?: unknown };
+
+/**
+ * What the model wrote in a choice. Some servers send a message in a stream as in a whole answer, or the same text in both places: the
+ * longer one counts.
+ */
+export function writtenIn({ delta, message, text }: WrittenChoice): string {
+  const inMessage = writtenText(delta ?? message);
+  return typeof text === 'string' && text.length > inMessage.length ? writtenText(text) : inMessage;
+}
+
+/**
+ * Parses the data of one event of a streamed answer. Undefined for what is no chunk and no error, and is skipped
+ * (contract.md#ms9-what-is-skipped). Fails with `BackendError`, with the backend's own error if it is one.
+ */
+export function parseChunk(data: string): Chunk | undefined {
+  if (data.trim() === '') return undefined;
+  const value = parseBackendJson(data, 'an event');
+  const chunk = isPlainChunk(value) ? value : chunkSchema.safeParse(withChoices(value)).data;
+  // A chunk with an error is no chunk, even if it has other fields: passed on, it would be followed by [DONE].
+  if (chunk !== undefined && chunk.error == null) {
+    for (const choice of chunk.choices) requireEnded(choice.finish_reason);
+    return chunk;
+  }
+  if (isOther(value) && readSaid(value) === undefined) return undefined;
+  throw notAnAnswer(value, 'an event is not a chunk');
+}
+
+/** Some servers report usage in an event without choices. */
+function withChoices(value: unknown): unknown {
+  return isObject(value) && value.choices == null && usageIn(value) != null ? { ...value, choices: [] } : value;
+}
+
+function isOther(value: unknown): boolean {
+  return value === null || (isObject(value) && value.choices == null && value.error == null);
+}
+
+/**
+ * Whether the schema would accept the value unchanged. This holds for nearly every chunk, at a tenth of the schema's cost. The schema
+ * decides about all others.
+ */
+export function isPlainChunk(value: unknown): value is Chunk {
+  if (!isObject(value) || !Array.isArray(value.choices)) return false;
+  if (value.model != null && typeof value.model !== 'string') return false;
+  return value.choices.every(isPlainChoice);
+}
+
+function isPlainChoice(choice: unknown): boolean {
+  if (!isObject(choice)) return false;
+  const { index, delta, text, finish_reason: finishReason } = choice;
+  return (
+    (index == null || (Number.isSafeInteger(index) && Number(index) >= 0)) &&
+    (delta == null || isObject(delta)) &&
+    (text == null || typeof text === 'string') &&
+    (finishReason == null || typeof finishReason === 'string')
+  );
+}
+
+type Answer = Json & { choices: readonly Json[] };
+
+/**
+ * Returns the tokens in a backend's `usage`, or undefined if there is none. Tokens that its cache had are in OpenAI's field, Moonshot's or
+ * DeepSeek's. Called for every token of some servers, so without a schema.
+ */
+export function readUsage(usage: unknown): ReportedUsage | undefined {
+  if (!isObject(usage)) return undefined;
+  const [promptTokens, completed] = [tokensIn(usage.prompt_tokens), tokensIn(usage.completion_tokens)];
+  if (promptTokens === undefined || completed === undefined) return undefined;
+  const cached = Math.max(
+    tokensIn(usage.cached_tokens) ?? 0,
+    tokensIn(usage.prompt_cache_hit_tokens) ?? 0,
+    detail(usage.prompt_tokens_details, 'cached_tokens'),
+  );
+  // xAI counts reasoning in the total only.
+  const uncounted = Math.max(0, (tokensIn(usage.total_tokens) ?? 0) - promptTokens - completed);
+  const reasoning = Math.min(uncounted, detail(usage.completion_tokens_details, 'reasoning_tokens'));
+  return { promptTokens, completionTokens: completed + reasoning, cachedTokens: Math.min(cached, promptTokens) };
+}
+
+function detail(details: unknown, name: string): number {
+  return isObject(details) ? (tokensIn(details[name]) ?? 0) : 0;
+}
+
+/**
+ * The usage of several choices, of which each was reported alone; undefined without any. Each has the tokens of its prompt, which
+ * `choicesOfPrompt` of them share.
+ */
+export function sumOfChoices(
+  reports: readonly ReportedUsage[],
+  choicesOfPrompt = reports.length,
+): ReportedUsage | undefined {
+  if (reports.length === 0) return undefined;
+  const sum = (name: keyof AnswerTokens | 'cachedTokens') => reports.reduce((all, report) => all + report[name], 0);
+  const ofPrompts = (name: 'promptTokens' | 'cachedTokens') =>
+    Math.max(Math.round(sum(name) / choicesOfPrompt), ...reports.map((report) => report[name]));
+  return {
+    promptTokens: ofPrompts('promptTokens'),
+    completionTokens: sum('completionTokens'),
+    cachedTokens: ofPrompts('cachedTokens'),
+  };
+}
+
+/** The usage in an answer or a chunk, as the backend wrote it. Groq has it in a field of its own, also in streams. */
+export function usageIn({ usage, x_groq }: Json): unknown {
+  return usage ?? (isObject(x_groq) ? (x_groq.usage ?? undefined) : undefined);
+}
+
+/** Without any usage: that of the client is another. The object itself if it has none, also no null. */
+export function withoutUsage<T extends Answer>(answer: T): T {
+  if (!hasUsage(answer) && !answer.choices.some(hasUsage)) return answer;
+  const { x_groq, ...rest } = without(answer);
+  const choices = answer.choices.map((choice) => (hasUsage(choice) ? without(choice) : choice));
+  const group = x_groq === undefined ? {} : { x_groq: isObject(x_groq) ? without(x_groq) : x_groq };
+  const left: Answer = { ...rest, ...group, choices };
+  return left as T; // only usage was left out
+}
+
+function hasUsage({ usage, x_groq }: Json): boolean {
+  return usage !== undefined || (isObject(x_groq) && x_groq.usage !== undefined);
+}
+
+function without<T extends Json>({ usage: _, ...rest }: T): Json {
+  return rest;
+}
+
+/** Usage in OpenAI's shape: as the backend reported it if the tokens are the same, else with the backend's other fields. */
+export function presentUsage(tokens: AnswerTokens, reported?: unknown): Json {
+  const { promptTokens, completionTokens } = tokens;
+  const counts = { prompt_tokens: promptTokens, completion_tokens: completionTokens };
+  const total = { total_tokens: promptTokens + completionTokens };
+  if (isObject(reported) && hasTokens(reported, tokens)) return { ...withMissing(reported, total), ...counts };
+  return { ...(readUsage(reported) !== undefined && withoutDetails(reported)), ...counts, ...total };
+}
+
+/** Whether a usage is presented as the backend wrote it. */
+export function isPresentedAs(reported: unknown, tokens: AnswerTokens): boolean {
+  return isObject(reported) && hasTokens(reported, tokens) && reported.completion_tokens === tokens.completionTokens;
+}
+
+function hasTokens(reported: Json, { promptTokens, completionTokens }: AnswerTokens): boolean {
+  const own = readUsage(reported);
+  return own?.promptTokens === promptTokens && own.completionTokens === completionTokens;
+}
+
+/** The details could be more than the tokens that they are a part of. */
+function withoutDetails(reported: unknown): object {
+  const { completion_tokens_details, ...rest } = reported as { completion_tokens_details?: unknown }; // it was read as an object
+  return rest;
 }

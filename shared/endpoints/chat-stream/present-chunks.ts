@@ -1,9 +1,8 @@
 import type { Json } from '../../json/json-values.ts';
 import { answerIdIn, mapped, withMissing } from '../answers/with-missing.ts';
 import type { AnswerContext, StreamOptions } from '../definition/answer-format.ts';
-import { withoutUsage } from './choices-usage.ts';
+import { type Chunk, withoutUsage } from './follow-answer.ts';
 import { callIdOf, createNumberedCalls, type NumberedCalls, withWholeCalls } from './number-tool-calls.ts';
-import type { Chunk } from './parse-chunk.ts';
 
 type Choice = Chunk['choices'][number];
 

@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { ownText } from '../../json/json-values.ts';
 import { searchedCharactersMin } from '../answers/written-text.ts';
-import { usageIn } from './choices-usage.ts';
-import { type Chunk, parseChunk, writtenIn } from './parse-chunk.ts';
+import { type Chunk, parseChunk, usageIn, writtenIn } from './follow-answer.ts';
 
 /** A chunk that was not parsed: the model's text in it, and the JSON for the client. */
 type RepeatedChunk = { text: string; sent: string };

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { createLargeBodies } from '../../../ingress/listener/paced-bodies.ts';
+import { createLargeBodies } from '../../../ingress/listener/body-budget.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { createRefusedBodies } from '../../../ingress/listener/paced-bodies.ts';
+import { createRefusedBodies } from '../../../ingress/listener/body-budget.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 
 function start() {

@@ -1,13 +1,11 @@
 import test from 'ava';
 import Koa from 'koa';
 import type { CheckCaller } from '../../../ingress/authentication/check-caller.ts';
-import { createBodyBudget } from '../../../ingress/listener/body-budget.ts';
-import { createLargeBodies, createRefusedBodies } from '../../../ingress/listener/paced-bodies.ts';
+import { createBodyBudget, createLargeBodies, createRefusedBodies } from '../../../ingress/listener/body-budget.ts';
 import type { IngressMetrics } from '../../../ingress/metrics.ts';
-import { admitRequest } from '../../../ingress/middleware/admit-request.ts';
+import { admitRequest, refuseFullQueue } from '../../../ingress/middleware/admit-request.ts';
 import { readCalls } from '../../../ingress/middleware/read-call.ts';
 import { readJsonBody } from '../../../ingress/middleware/read-json-body.ts';
-import { refuseFullQueue } from '../../../ingress/middleware/refuse-full-queue.ts';
 import { createQueueBounds } from '../../../ingress/queue/queue-bounds.ts';
 import { type RequestState, stateOf } from '../../../ingress/request-state.ts';
 import { chat } from '../../../shared/endpoints/chat/chat.ts';

@@ -2,13 +2,15 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
-import { type BodyBudget, createBodyBudget, uncountedBodies } from '../../../ingress/listener/body-budget.ts';
 import {
+  type BodyBudget,
+  createBodyBudget,
   createLargeBodies,
   largeBytesMin,
   pacedBytesMin,
   type RefusedBodies,
-} from '../../../ingress/listener/paced-bodies.ts';
+  uncountedBodies,
+} from '../../../ingress/listener/body-budget.ts';
 import { type RequestState, type Stage, stateOf } from '../../../ingress/request-state.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { echo, head, later, startBodyReader } from '../../support/body-reader.ts';

@@ -1,6 +1,6 @@
 import test from 'ava';
 import type { IngressMetrics } from '../../../ingress/metrics.ts';
-import { refuseFullQueue } from '../../../ingress/middleware/refuse-full-queue.ts';
+import { refuseFullQueue } from '../../../ingress/middleware/admit-request.ts';
 import type { QueueEntry } from '../../../ingress/queue/queue-bounds.ts';
 import type { AppContext } from '../../../ingress/request-state.ts';
 import type { ApiError } from '../../../shared/errors.ts';

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { mock } from 'node:test';
 import test from 'ava';
-import { createTimeLimit, createWatchdog } from '../../../workers/backend-client/time-limit.ts';
+import { createTimeLimit, createWatchdog } from '../../../workers/backend-client/exchange.ts';
 
 test.before(() => mock.timers.enable({ apis: ['setTimeout', 'setImmediate', 'Date'] }));
 test.after.always(() => mock.timers.reset());

@@ -14,7 +14,7 @@ import {
   type LaneWork,
   type LaneWorker,
 } from '../../../workers/queue/lane-worker.ts';
-import { createReplyFrames } from '../../../workers/replies/reply-frames.ts';
+import { createReplyFrames } from '../../../workers/replies/send-reply.ts';
 import { createFailLostRequest } from '../../../workers/requests/open-request-work.ts';
 import { answerFor } from '../../stack/model-server.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';

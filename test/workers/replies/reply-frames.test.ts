@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import test from 'ava';
 import type { Reply } from '../../../shared/jobs/replies.ts';
 import type { Redis } from '../../../shared/redis/connections.ts';
-import { createReplyFrames, type PostedReply, type ReplyFrames } from '../../../workers/replies/reply-frames.ts';
+import { createReplyFrames, type PostedReply, type ReplyFrames } from '../../../workers/replies/send-reply.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { openReplyStream, type ReplyStream } from '../../support/reply-stream.ts';
 

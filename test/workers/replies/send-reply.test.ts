@@ -2,9 +2,8 @@ import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import test from 'ava';
 import { upstreamsExhausted } from '../../../shared/errors.ts';
 import { createAnswerBudget } from '../../../shared/process/answer-budget.ts';
-import { createReplyFrames } from '../../../workers/replies/reply-frames.ts';
 import { createPieceReaders, sendPieces } from '../../../workers/replies/send-pieces.ts';
-import { createReplySender } from '../../../workers/replies/send-reply.ts';
+import { createReplyFrames, createReplySender } from '../../../workers/replies/send-reply.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 import { openRedisDatabase, type RedisDatabase, startPrivateRedis } from '../../support/private-redis.ts';
 import { openReplyStream, type ReplyStream } from '../../support/reply-stream.ts';

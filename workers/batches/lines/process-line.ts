@@ -10,7 +10,7 @@ import type { Log } from '../../../shared/process/log.ts';
 import type { BatchStore } from '../../../shared/store/records/batch-store.ts';
 import type { BatchLine } from '../../../shared/store/records/line-records.ts';
 import type { Tracing } from '../../../shared/tracing/span.ts';
-import { createWatchdog } from '../../backend-client/time-limit.ts';
+import { createWatchdog } from '../../backend-client/exchange.ts';
 import type { FindAnswer } from '../../failover/find-answer.ts';
 import {
   type CallingRun,

@@ -8,7 +8,7 @@ import {
   parseAnswer,
   presentAnswer,
 } from '../../../../shared/endpoints/chat-stream/choices-answers.ts';
-import { readUsage } from '../../../../shared/endpoints/chat-stream/choices-usage.ts';
+import { readUsage } from '../../../../shared/endpoints/chat-stream/follow-answer.ts';
 import { streamOptions } from '../../../support/stream-options.ts';
 
 const usage = { prompt_tokens: 3, completion_tokens: 5, total_tokens: 8, prompt_tokens_details: { cached_tokens: 1 } };

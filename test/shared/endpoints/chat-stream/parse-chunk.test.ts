@@ -1,7 +1,7 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { BackendError } from '../../../../shared/endpoints/answers/backend-error.ts';
-import { chunkSchema, isPlainChunk, parseChunk } from '../../../../shared/endpoints/chat-stream/parse-chunk.ts';
+import { chunkSchema, isPlainChunk, parseChunk } from '../../../../shared/endpoints/chat-stream/follow-answer.ts';
 
 const anything = fc.oneof(
   fc.jsonValue(),

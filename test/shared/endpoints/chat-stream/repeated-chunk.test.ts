@@ -2,7 +2,7 @@ import test from 'ava';
 import fc from 'fast-check';
 import { chatKind } from '../../../../shared/endpoints/chat/chat.ts';
 import { createChunkConverter } from '../../../../shared/endpoints/chat-stream/convert-chunks.ts';
-import { type Chunk, parseChunk } from '../../../../shared/endpoints/chat-stream/parse-chunk.ts';
+import { type Chunk, parseChunk } from '../../../../shared/endpoints/chat-stream/follow-answer.ts';
 import { createRepeatedChunks } from '../../../../shared/endpoints/chat-stream/repeated-chunk.ts';
 import { heapInUse } from '../../../support/collect-garbage.ts';
 import { streamOptions } from '../../../support/stream-options.ts';
