@@ -49,7 +49,7 @@ export type AppParts = {
   pages: PageParts;
 };
 
-/** Every request, its body, and the addresses of this service. */
+/** What every request needs, the addresses of this service, uploads, and what webhooks may reach. */
 export type HttpParts = {
   metrics: IngressMetrics;
   /** Undefined if requests are not traced. */

@@ -2,7 +2,8 @@ import Router from '@koa/router';
 import { createBusyLoop, createTurns, type Turns, turnsBusyFrom } from '../shared/concurrency/in-turn.ts';
 import { holderOf } from '../shared/store/records/account.ts';
 import { parseQuery } from './api/lists.ts';
-import type { Route, RouteRequest } from './api/route.ts';
+import type { LimitType } from './api/refusals.ts';
+import type { Access, Route, RouteRequest } from './api/route.ts';
 import type { AppParts } from './app-parts.ts';
 import { uncountedBodies } from './listener/body-budget.ts';
 import { parseBody } from './listener/json-body.ts';
@@ -57,11 +58,13 @@ function createStages({ log, redis, http, authentication, queue }: AppParts) {
     },
     check: checkPresentCaller(authentication),
     readCounters: readLimitCounters(authentication),
-    ofAccess: { account: [refuseWithoutFiles], operator: [requireOperator()] } as Partial<Record<string, Stage[]>>,
+    ofAccess: { account: [refuseWithoutFiles], operator: [requireOperator()] } satisfies Partial<
+      Record<Access, Stage[]>
+    > as Partial<Record<Access, Stage[]>>,
     limits: {
       settings_limit: [limitSettings(authentication)],
       guest_calls: [limitGuestCalls(authentication)],
-    } as Partial<Record<string, Stage[]>>,
+    } satisfies Partial<Record<LimitType, Stage[]>> as Partial<Record<LimitType, Stage[]>>,
     useAgain: useAccountAgain({ ...authentication, log }),
     turn: takeTurns(),
     readBody: readJsonBody({ ...body, metrics }),
@@ -115,9 +118,8 @@ function bodyStage({ access, body }: Route, stages: Stages): Stage[] {
 }
 
 function guardStage(route: Route, parts: AppParts): Stage {
-  const requestOf = createRequestOf(route);
-  return async function guard(ctx, next) {
-    route.guard?.(requestOf(ctx), parts);
+  return async function guard(_ctx, next) {
+    route.guard?.(parts);
     await next();
   };
 }

@@ -94,6 +94,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   const { authentication, suspensions, readCountersOf } = parts.use(
     openAuthentication({ ...common, signIn, release, outboxLengthMax }),
   );
+  const requestsToEnd = parts.use(createRequestsToEnd({ redis, log }));
   let listener: Listener | undefined;
   const fleet = parts.use(await opened.follow(redis, () => describeLoad({ listener, waitingRequests, ...observed })));
   const app = createApp({
@@ -109,7 +110,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
       waitingRequests,
       replyTo: inbox.address,
       suspensions,
-      requestsToEnd: parts.use(createRequestsToEnd({ redis, log })),
+      requestsToEnd,
       requestLookUp: createRequestLookUp({ redis, store }),
       keptAnswers: createKeptAnswers(config.keyPeppers),
       insertWithRoom: createInsertWithRoom({ store: store.batches }),

@@ -216,6 +216,14 @@ test('no file of production code is longer than 400 lines', (t) => {
   t.deepEqual(pathsOf(long), []);
 });
 
+test('only the store of a database uses its driver', (t) => {
+  for (const driver of ['mongodb', 'node:sqlite', 'better-sqlite3']) {
+    const using = files.filter(({ text }) => text.includes(`from '${driver}'`));
+    const outside = pathsOf(using).filter((path) => !/^shared\/store\/(mongo|sqlite)\//.test(path));
+    t.deepEqual(outside, [], driver);
+  }
+});
+
 test('no script builds a key: a cluster must know each key before it runs a script', (t) => {
   const scripts = projectFiles().filter((path) => path.endsWith('.lua'));
   t.true(scripts.length > 10);

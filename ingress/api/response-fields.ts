@@ -1,11 +1,11 @@
 import { z } from 'zod';
 
-/** What the answers of several routes have. */
-
 export const count = z.int().nonnegative();
 /** Of a limit; null if there is none. */
 export const limit = count.nullable();
 export const seconds = z.int().nonnegative().meta({ description: 'Seconds since 1970, UTC.' });
+/** The last second of the year 9999, for times that clients choose. */
+export const latestTime = 253_402_300_799;
 export const time = z.iso.datetime();
 export const date = z.iso.date();
 export const keyId = z.string().nullable().meta({ description: 'The API key that was used; null: a sign-in token.' });

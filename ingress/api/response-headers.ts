@@ -27,7 +27,7 @@ const quotaHeaders = {
   },
 };
 
-/** Response headers by name. `headersOf` and the descriptions say when each is sent. */
+/** Response headers by name. `headersOf` and the routes say when each is sent. */
 export const headerComponents = {
   'x-request-id': {
     description: 'The id of this request.',
@@ -76,7 +76,7 @@ type HeaderName = keyof typeof headerComponents;
 
 const forBrowsersThemselves: readonly string[] = ['www-authenticate', 'location', 'etag', 'content-disposition'];
 
-/** The headers that pages of other origins may read. */
+/** The headers that pages of other origins may read: all of the table, except those that the browser itself uses. */
 export const exposedHeaders = Object.keys(headerComponents)
   .filter((name) => !forBrowsersThemselves.includes(name))
   .join(',');

@@ -90,7 +90,10 @@ type Definition<
   headers?: readonly string[];
   /** Headers of the client that model servers get unchanged. */
   passedOn?: readonly string[];
-  /** Requests call a model: they are admitted, and wait in its queue. */
+  /**
+   * Requests call a model: they are admitted, and wait in its queue. Admission checks the caller and reads the body as a call, so the
+   * handler gets neither, and no other stage applies (router.ts).
+   */
   endpoint?: Endpoint;
   /** It accepts an idempotency key. */
   repeatable?: true;
@@ -102,10 +105,10 @@ type Definition<
   noStore?: true;
   /** Pages of any origin may call it. */
   anyOrigin?: true;
-  /** It stores something of the account, which may not count as removed then. */
+  /** It stores something for the account, so that one that counts as removed is in use again. */
   usesAccount?: true;
-  /** Refuses the request by its caller, before its body is read. */
-  guard?(request: RouteRequest<Rights, Path, undefined, undefined, Counted>, parts: AppParts): void;
+  /** Refuses every request if the operator has not enabled what it needs. Called before the body is read, or the request is counted. */
+  guard?(parts: AppParts): void;
   /** Returns the body of the answer, or nothing if it has written the answer itself. */
   handle(
     request: RouteRequest<Rights, Path, Query, Schema, Counted>,
@@ -144,10 +147,9 @@ export type CheckedCaller = { caller: Caller; now: number; at: Date };
 /** A route without the types of its parts, for what reads all routes. */
 export type Route = Omit<
   Definition<Access, string, z.ZodType, z.ZodType, true | undefined, AnswerSchema>,
-  'handle' | 'guard' | 'params'
+  'handle' | 'params'
 > & {
   params?: Readonly<Record<string, PathParameter>>;
-  guard?(request: RouteRequest, parts: AppParts): void;
   handle(request: RouteRequest, parts: AppParts): unknown;
 };
 
@@ -163,9 +165,17 @@ export function route<
   return definition as unknown as Route; // the router gives each handler what its route declares
 }
 
+/** In the order in which headers and texts list them. */
+const allMethods = ['GET', 'HEAD', 'POST', 'PATCH', 'DELETE'];
+
+/** These methods, each once and in the usual order. */
+export function sortedMethods(methods: readonly string[]): string[] {
+  return allMethods.filter((method) => methods.includes(method));
+}
+
 /** The methods of these routes; a route of `GET` also answers `HEAD`. */
 export function methodsOf(routes: readonly Route[]): string[] {
-  return [...new Set(routes.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method])))];
+  return sortedMethods(routes.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method])));
 }
 
 const componentNames = z.registry<{ name: string }>();

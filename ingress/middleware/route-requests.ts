@@ -1,6 +1,7 @@
 import type Router from '@koa/router';
 import { isOneLetterOff } from '../../shared/endpoints/fields/field-names.ts';
 import { ApiError } from '../../shared/errors.ts';
+import { sortedMethods } from '../api/route.ts';
 import { shownText } from '../listener/json-body.ts';
 import type { AppContext, RequestState, Stage } from '../request-state.ts';
 
@@ -90,7 +91,7 @@ export function refuseUnrouted(router: Router<RequestState>): Stage {
 }
 
 function methodsAt(router: Router<RequestState>, path: string): string[] {
-  return [...new Set(router.match(path, 'GET').path.flatMap(({ methods }): string[] => methods))];
+  return sortedMethods(router.match(path, 'GET').path.flatMap(({ methods }): string[] => methods));
 }
 
 /** Prefixes that clients add to a path, or omit. */

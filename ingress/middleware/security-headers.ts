@@ -35,8 +35,8 @@ export function allowOrigins(routes: readonly Route[], { consoleUrl }: { console
   const open = routes.filter(({ anyOrigin }) => anyOrigin).map(({ path }) => path);
   const fixed = new Set(open);
   const patterns = open
-    .filter((path) => path.includes('*'))
-    .map((path) => new RegExp(`^${path.replace(/\*\w+/, '.+')}$`));
+    .filter((path) => /[:*]/.test(path))
+    .map((path) => new RegExp(`^${path.replaceAll('.', '\\.').replace(/\*\w+/g, '.+').replace(/:\w+/g, '[^/]+')}$`));
   const isOpen = (path: string) => fixed.has(path) || patterns.some((pattern) => pattern.test(path));
   const originFor = (ctx: Pick<AppContext, 'path' | 'get'>) =>
     isOpen(ctx.path) ? '*' : ctx.get('origin') === consoleOrigin ? consoleOrigin : '';

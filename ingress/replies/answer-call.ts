@@ -63,6 +63,8 @@ export async function answerCall(ctx: AppContext, parts: AnswerParts): Promise<v
 async function enqueue(ctx: AppContext, parts: QueueingParts): Promise<ExpectedReply> {
   const { queues, queueTurns, waitingRequests, replyTo } = parts;
   const { cost, pool: _, ...call } = stateOf(ctx, 'call');
+  // What waits for the reply keeps what the functions below use: never the call, which has the payload.
+  const { model } = call;
   const lease = stateOf(ctx, 'lease');
   const { requestId, account, admission, report, claim } = lease;
   const { keyId, plan } = report;
@@ -71,9 +73,9 @@ async function enqueue(ctx: AppContext, parts: QueueingParts): Promise<ExpectedR
   const { requestMs } = planFile.timeouts;
   const inFlight = stateOf(ctx, 'inFlight');
   const place = stateOf(ctx, 'place').takeOver();
-  const priority = queueTurns.next({ model: call.model, plan, plans, inFlight, latest: place.latestTurn });
+  const priority = queueTurns.next({ model, plan, plans, inFlight, latest: place.latestTurn });
   const onQueued = ({ ms, isTaken }: { ms: number; isTaken: boolean }) => {
-    if (isTaken) queueTurns.taken(call.model, priority);
+    if (isTaken) queueTurns.taken(model, priority);
     if (!ctx.res.headersSent) ctx.res.setHeader('x-svc-queue-ms', ms);
   };
   const onServed = (known: Partial<RunProgress>) => {
@@ -83,9 +85,9 @@ async function enqueue(ctx: AppContext, parts: QueueingParts): Promise<ExpectedR
   const disconnect = () => ctx.res.destroy();
   const reply = waitingRequests.expect({
     lease,
-    model: call.model,
+    model,
     replyTo: address,
-    queueMs: queueMsOf(planFile, call.model),
+    queueMs: queueMsOf(planFile, model),
     requestMs,
     place,
     disconnect,

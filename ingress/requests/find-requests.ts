@@ -88,7 +88,7 @@ type AnyRequest = { account: string; request: FoundRequest };
 const accountsAtOnce = 100;
 
 /**
- * Most requests are in the store, which is asked first. Any other is looked for as by its own account (find-request.ts), where it is while
+ * Most requests are in the store, which is asked first. Any other is looked for as by its own account (find-requests.ts), where it is while
  * it runs and then where it moves. For that, every account with recent requests is asked and every outbox is read: it is for people, not
  * for programs.
  */

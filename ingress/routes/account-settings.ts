@@ -83,7 +83,7 @@ export const accountSettingsRoutes: readonly Route[] = [
 /** All devices have the guest plan, and no other account has it. */
 function requirePlanFor(account: string, plan: string, { plans }: PlanFile): void {
   const refuse = (message: string) => validationError([{ path: 'plan', message }]);
-  if (plans[plan] === undefined) throw refuse('there is no such plan');
+  if (!Object.hasOwn(plans, plan)) throw refuse('there is no such plan');
   const isDevice = account.startsWith('device:');
   if (isDevice && plan !== guestPlan) throw refuse(`a device is always on the plan ${guestPlan}`);
   if (!isDevice && plan === guestPlan) throw refuse(`the plan ${guestPlan} is for devices`);

@@ -113,7 +113,7 @@ function present(backend: string, pause: BackendPause | null): z.infer<typeof pa
 }
 
 function requireBackend(backend: string, { backends }: PlanFile): void {
-  if (backends[backend] === undefined) throw new ApiError('NOT_FOUND', 'The plan file has no such backend.');
+  if (!Object.hasOwn(backends, backend)) throw new ApiError('NOT_FOUND', 'The plan file has no such backend.');
 }
 
 /** A backend is of no account: the record is one of the operator's own account. */

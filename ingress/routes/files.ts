@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream';
-import type { Log } from 'mongodb';
 import { z } from 'zod';
 import { filePurposes, type StoredFile } from '../../shared/batches/batch.ts';
 import { ApiError, temporarilyUnavailable } from '../../shared/errors.ts';
+import type { Log } from '../../shared/process/log.ts';
 import { isFileId } from '../../shared/store/file-store.ts';
 import { removeUnusedFile } from '../../shared/store/records/batch-store.ts';
 import type { Store } from '../../shared/store/records/store.ts';

@@ -4,9 +4,8 @@ import type { FleetProcess, IngressLoad, ProcessLoad, WorkerLoad } from '../../s
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import { redisUnavailable } from '../../shared/redis/connections.ts';
 import type { Store } from '../../shared/store/records/store.ts';
+import { count } from '../api/response-fields.ts';
 import { named, type Route, route } from '../api/route.ts';
-
-const count = z.int().nonnegative();
 
 const ms = z.number().nonnegative();
 

@@ -3,6 +3,7 @@ import { endpoints } from '../../shared/endpoints/routes.ts';
 import { validationError } from '../../shared/errors.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import { type KeyFields, keyFilesSchema } from '../../shared/store/records/key.ts';
+import { latestTime } from '../api/response-fields.ts';
 import { named } from '../api/route.ts';
 import { isAddressRange } from '../authentication/check-caller.ts';
 import { shownText } from '../listener/json-body.ts';
@@ -11,8 +12,6 @@ import { shownText } from '../listener/json-body.ts';
 const namesMax = 50;
 /** Sums stay exact integers in JavaScript and Lua. */
 const limitMax = 1e12;
-/** The last second of the year 9999. */
-const latestTime = 253_402_300_799;
 const graceSecondsMax = 604_800;
 
 const list = <Item extends z.ZodType>(item: Item) =>

@@ -89,8 +89,6 @@ function presentLimits({ requestsPerMinute, tokensPerMinute, tokensPerMonth }: K
   };
 }
 
-/** Schemas of the responses about keys, for the documentation and the console. */
-
 const names = z.array(z.string()).nullable();
 const limit = z.int().positive().nullable();
 

@@ -6,7 +6,7 @@ import {
   type WebhookEndpoint,
 } from '../../shared/store/records/webhooks.ts';
 import { listOf } from '../api/lists.ts';
-import { secondsOf } from '../api/response-fields.ts';
+import { count, seconds, secondsOf } from '../api/response-fields.ts';
 import { named } from '../api/route.ts';
 
 /** An endpoint as clients see it, without its secrets. `now` is Redis's time. */
@@ -48,11 +48,6 @@ export function presentDelivery(delivery: Delivery): WebhookDelivery {
     payload: JSON.parse(payload),
   };
 }
-
-/** Schemas of the responses about webhooks, for the documentation and the console. */
-
-const count = z.int().nonnegative();
-const seconds = count.meta({ description: 'Seconds since 1970, UTC.' });
 
 export const webhookSchema = named(
   'Webhook',

@@ -10,7 +10,7 @@ import {
   type TopUpCode,
 } from '../../shared/store/records/top-up-codes.ts';
 import { exampleList, limitParameter, listOf, presentList } from '../api/lists.ts';
-import { secondsOf, secondsOrNull } from '../api/response-fields.ts';
+import { latestTime, secondsOf, secondsOrNull } from '../api/response-fields.ts';
 import { named, type Route, route } from '../api/route.ts';
 
 const codeId = /^tuc_[0-9A-HJKMNP-TV-Z]{26}$/;
@@ -25,15 +25,10 @@ const codesQuery = z.strictObject({
     .meta({ description: 'The code before the first one to return: `last_id` of the previous page.' }),
 });
 
-/** The requests and responses of the routes for top-up codes. */
-
 /** As for one top-up by an operator. */
 const tokensMax = 1e12;
 
 const countMax = 1_000;
-
-/** The last second of the year 9999. */
-const latestTime = 253_402_300_799;
 
 /** An example for texts. */
 export const topUpCodeForm = 'TOPUP-XXXXX-XXXXX-XXXXX-XXXXX-XXXXX-XXXXX';

@@ -240,6 +240,6 @@ function secretsOf({ secrets }: WebhookSupport): Pick<WebhookSecrets, 'seal'> {
 }
 
 /** Fails with `FORBIDDEN` if the operator has not enabled webhooks. */
-export function requireWebhooks(_request: unknown, { http }: Pick<AppParts, 'http'>): void {
+export function requireWebhooks({ http }: Pick<AppParts, 'http'>): void {
   secretsOf(http.webhooks);
 }

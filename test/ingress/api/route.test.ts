@@ -1,6 +1,7 @@
 import test from 'ava';
 import { z } from 'zod';
 import { named, route } from '../../../ingress/api/route.ts';
+import { endpoints } from '../../../shared/endpoints/routes.ts';
 import { documentedRoutes } from '../../support/api-routes.ts';
 
 const about = { tag: 'Keys', summary: 'A route.', answers: { description: 'Text.', schema: 'object' } } as const;
@@ -48,4 +49,9 @@ test('every parameter of a path with an error of its own has a pattern', (t) => 
     t.is(pattern === undefined, missing === undefined, example);
     if (pattern !== undefined) t.regex(example, pattern);
   }
+});
+
+test('every endpoint has a route', (t) => {
+  const documented = Object.values(documentedRoutes).flatMap(({ endpoint }) => endpoint ?? []);
+  t.deepEqual(documented.map(({ path }) => path).toSorted(), endpoints.map(({ path }) => path).toSorted());
 });

@@ -7,6 +7,8 @@ import { admitRequest, refuseFullQueue } from '../../../ingress/middleware/admit
 import { readCalls } from '../../../ingress/middleware/read-call.ts';
 import { readJsonBody } from '../../../ingress/middleware/read-json-body.ts';
 import { createQueueBounds } from '../../../ingress/queue/queue-bounds.ts';
+import { createQueueTurns } from '../../../ingress/queue/queue-turns.ts';
+import { answerCall } from '../../../ingress/replies/answer-call.ts';
 import { type RequestState, stateOf } from '../../../ingress/request-state.ts';
 import { chat } from '../../../shared/endpoints/chat/chat.ts';
 import type { LimitCounters } from '../../../shared/limits/admission.ts';
@@ -82,13 +84,33 @@ test('while a request waits for its answer no stage holds its body, parsed or se
   });
   app.use(refuseFullQueue({ ...parts, queueBounds, replyTo: () => 'svc:replies:1' }));
   app.use(admitRequest(parts));
-  app.use(async (ctx) => {
-    const queued = new WeakRef(stateOf(ctx, 'call').payload as unknown as Buffer); // replaced above
-    delete ctx.state.call;
-    if (parsedBody !== undefined) arrived.resolve([parsedBody, queued]);
-    await answered.promise;
-    ctx.body = {};
-  });
+  const expected: object[] = [];
+  const reply = {
+    ended: answered.promise,
+    abandon() {},
+    async next() {
+      await answered.promise;
+      return { kind: 'end', body: '{}', usage: { promptTokens: 1, completionTokens: 1 } };
+    },
+  };
+  const queueing = {
+    replyTo: () => 'svc:replies:1',
+    queueTurns: createQueueTurns(),
+    queues: {
+      async add({ payload }: { payload: unknown }) {
+        if (parsedBody !== undefined) arrived.resolve([parsedBody, new WeakRef(payload as Buffer)]); // replaced above
+      },
+    },
+    waitingRequests: {
+      expect(request: object) {
+        expected.push(request);
+        return reply;
+      },
+    },
+    suspensions: { follow: () => () => {} },
+    requestsToEnd: { follow: () => () => {} },
+  };
+  app.use((ctx) => answerCall(ctx, queueing as unknown as Parameters<typeof answerCall>[1])); // all that it uses
   const { url, ...served } = await serveApp(app);
   t.teardown(() => {
     answered.resolve();
@@ -102,6 +124,7 @@ test('while a request waits for its answer no stage holds its body, parsed or se
   const [value, queued] = await arrived.promise;
   t.true(await untilCollected(value), 'parsed');
   t.true(await untilCollected(queued), 'as it is queued');
+  t.is(expected.length, 1, 'what waits for the reply is kept');
   answered.resolve();
   t.is((await answer).status, 200);
 });
