@@ -16,6 +16,9 @@ const anthropicListQuery = z.object({
   before_id: z.string().optional().meta({ description: 'The list ends before this model.' }),
 });
 
+/** In OpenAI's format they have no effect, so they are checked only in Anthropic's. */
+const anyQuery = z.unknown().meta({ documentedAs: anthropicListQuery });
+
 const model = z.strictObject({
   id: z.string(),
   object: z.literal('model'),
@@ -84,7 +87,7 @@ export const modelRoutes: readonly Route[] = [
     tag: 'Inference',
     summary: 'List the models of the plan',
     description: `${inAnthropicsFormat} Then it takes these parameters, and otherwise none.`,
-    query: anthropicListQuery,
+    query: anyQuery,
     answers: {
       description: 'The models.',
       schema: anyModelListSchema,

@@ -95,6 +95,8 @@ test('models can be asked for with HEAD and with parameters of other services', 
     const list = await fetch(`${url}/v1/models?limit=1000`, { headers });
     t.is(list.status, 200);
     t.true(((await list.json()) as { data: { id: string }[] }).data.some(({ id }) => id === 'everything'));
+    const invalid = await fetch(`${url}/v1/models?limit=x`, { headers });
+    t.is(invalid.status, 'anthropic-version' in headers ? 400 : 200, 'parameters have an effect only with its header');
   }
 });
 
