@@ -57,8 +57,8 @@ type Rules = {
   dropsUnknown: boolean;
 };
 
-/** Longer names are truncated in errors. */
-const nameLengthMax = 64;
+/** Longer names are truncated in errors. Less than the length of a key, which may not be repeated. */
+const nameLengthMax = 32;
 
 /** The lists of a plan file. */
 export const listedFieldsOf = oncePerObject(createListedFields);

@@ -689,3 +689,10 @@ test('100,000 parts and 4 MB of data are checked', (t) => {
     [],
   );
 });
+
+test('an API key that is sent as the name of a field is not repeated', (t) => {
+  const key = `svc_${'0a1B'.repeat(9)}Z9`;
+  const { message } = errorOf({ [key]: 1, messages: [{ role: 'user', content: [{ type: key }] }] });
+  t.regex(message, /^svc_\w{28}…: is not accepted.*; messages\[0\]\.content/);
+  t.false(message.includes(key.slice(0, 40)), message);
+});
