@@ -2,16 +2,12 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import test from 'ava';
-import { makeKey, maskKey } from '../../ingress/authentication/api-key.ts';
 import type { Stack } from '../stack/stack.ts';
 import { exchange } from '../support/raw-http.ts';
 import {
   assertDisclosesNothing,
   assertRefused,
   head,
-  invalidKey,
-  invalidToken,
-  noAuth,
   notFound,
   refuses,
   stillServes,
@@ -56,14 +52,8 @@ test('a body that is not a JSON object in UTF-8 gets 400', async (t) => {
   const deep = `{"model":"m","messages":[{"role":"user","content":"Hi"}],"a":${'['.repeat(99_999)}${']'.repeat(99_999)}}`;
   const wide = `{"model":"m","messages":[{"role":"user","content":"Hi"}],"a":[${'{},'.repeat(25_000)}{}]}`;
   await refuses(t, port, [
-    ['cut', chatWith('{"model":'), validation],
-    ['trailing bytes', chatWith(`${good}x`), validation],
     ['single quotes', chatWith("{'a':1}"), validation],
     ['a number', chatWith('5'), validation],
-    ['a string', chatWith('"x"'), validation],
-    ['null', chatWith('null'), validation],
-    ['an array', chatWith('[]'), validation],
-    ['nothing', chatWith(''), validation],
     ['no length at all', chatHead(json), validation],
     ['spaces', chatWith('   '), validation],
     ['broken UTF-8', chatWith(Buffer.from([0x7b, 0x22, 0xc3, 0x28, 0x22, 0x3a, 0x31, 0x7d])), validation],
@@ -72,8 +62,6 @@ test('a body that is not a JSON object in UTF-8 gets 400', async (t) => {
     ['deeply nested', chatWith(deep), validation],
     ['of many objects', chatWith(wide), validation],
     ['a deeply nested device id', guestWith(`{"device_id":${'['.repeat(2_000)}${']'.repeat(2_000)}}`), validation],
-    ['no messages', chatWith('{"model":"small-chat"}'), validation],
-    ['a wrong model', chatWith(good.replace('small-chat', '__proto__')), validation],
   ]);
   const marked = await exchange({ port, send: chatWith(`\ufeff${good}`) });
   t.is(marked.status, 200, 'a byte order mark is accepted');
@@ -84,14 +72,9 @@ test('a body that is not a JSON object in UTF-8 gets 400', async (t) => {
 test('a body of another media type, charset or encoding gets 415', async (t) => {
   const bomb = gzipSync(Buffer.alloc(50_000_000, ' '));
   const answers = await refuses(t, port, [
-    ['no type', chatWith(good, 'Accept: */*'), unsupported],
-    ['two types', chatWith(good, json, json), unsupported],
     ['an empty type', chatWith(good, 'Content-Type:'), unsupported],
-    ['text', chatWith(good, 'Content-Type: text/plain'), unsupported],
-    ['a form', chatWith('a=b', 'Content-Type: application/x-www-form-urlencoded'), unsupported],
     ['almost JSON', chatWith(good, 'Content-Type: application/jsonx'), unsupported],
     ['garbage', chatWith(good, 'Content-Type: ;;;='), unsupported],
-    ['another charset', chatWith(good, `${json}; charset=latin1`), unsupported],
     ['an unknown charset', chatWith(good, `${json}; charset=klingon`), unsupported],
     ['a small body that decompresses to a large one', chatWith(bomb, json, 'Content-Encoding: gzip'), unsupported],
     ['brotli', chatWith('x', json, 'Content-Encoding: br'), unsupported],
@@ -196,48 +179,5 @@ test('an unknown path gets 404 and an unsupported method 405, which lists the me
     t.is(answer.status, status, target);
     t.is(answer.body, '');
   }
-  await stillServes(t, stack.ingresses[0], key);
-});
-
-test('a request without a valid credential gets 401 with a specific code', async (t) => {
-  const body = `${json}\r\n${lengthOf(good)}\r\n\r\n${good}`;
-  const chatAs = (...lines: string[]) => `${[chatLine, 'Host: x', ...lines].join('\r\n')}\r\n${body}`;
-  const typo = key.slice(0, -1) + (key.endsWith('0') ? '1' : '0');
-  const answers = await refuses(t, port, [
-    ['none', chatAs(), noAuth],
-    ['empty', chatAs('Authorization:'), noAuth],
-    ['another scheme', chatAs('Authorization: Basic YTpi'), invalidToken],
-    ['two', chatAs(authorized(), authorized()), invalidToken],
-    ['a key with a typo', chatAs(`Authorization: Bearer ${typo}`), invalidKey],
-    ['an unknown key', chatAs(`Authorization: Bearer ${makeKey()}`), invalidKey],
-    ['a masked key', chatAs(`Authorization: Bearer ${maskKey(key)}`), invalidToken],
-    ['neither key nor token', chatAs('Authorization: Bearer abc'), invalidToken],
-    ['a token instead of a key', chatAs(`Authorization: Bearer ${token}`), invalidKey],
-  ]);
-  t.true(answers.every(({ headers }) => headers['www-authenticate'] === 'Bearer'));
-  const errors = answers.map(({ body }) => JSON.parse(body).error);
-  t.regex(errors[0], /^No Authorization, x-api-key or api-key header\. .*<API key>/);
-  t.regex(errors[2], /does not begin with "Bearer "/);
-  t.regex(errors[4], /malformed/);
-  t.is(errors[5], 'The API key is unknown, revoked or rotated.');
-  t.is(errors[8], 'This route takes an API key, and a sign-in token was sent.');
-  await stillServes(t, stack.ingresses[0], key);
-});
-
-test('key management with an API key gets 401, and a mint accepts only an empty object', async (t) => {
-  const mintAs = (authorization: string, body = '{}') =>
-    head('POST /v1/keys/developer HTTP/1.1', `Authorization: ${authorization}`, json, lengthOf(body)) + body;
-  const [fields, withKey] = await refuses(t, port, [
-    ['fields', mintAs(`Bearer ${token}`, '{"plan":"pro","x":1}'), validation],
-    ['a key', mintAs(`Bearer ${key}`), invalidToken],
-    ['an expired token', mintAs(`Bearer ${await stack.identity.token('requester', { expiresIn: -60 })}`), invalidToken],
-    ['nothing', `${head('POST /v1/keys/developer HTTP/1.1', json, 'Content-Length: 2')}{}`, noAuth],
-  ]);
-  t.is(JSON.parse(fields?.body ?? '{}').error, 'plan: is not known; x: is not known');
-  t.is(JSON.parse(withKey?.body ?? '{}').error, 'This route takes a sign-in token, and an API key was sent.');
-  const right = await exchange({ port, send: mintAs(`Bearer ${token}`) });
-  t.is(right.status, 200);
-  t.is(right.headers['cache-control'], 'no-store');
-  t.like(JSON.parse(right.body), { key: maskKey(key), plan: 'free' });
   await stillServes(t, stack.ingresses[0], key);
 });

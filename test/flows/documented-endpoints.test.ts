@@ -3,7 +3,7 @@ import { endpoints } from '../../shared/endpoints/routes.ts';
 import { documentedFetch } from '../support/documented/documented-fetch.ts';
 import { everyEndpoint } from '../support/every-endpoint.ts';
 import { openSharedStack } from '../support/shared-stack.ts';
-import { bodyFor } from './endpoint-cases.ts';
+import { bodyOf } from './route-cases/inference-cases.ts';
 
 const shared = openSharedStack(test, { models: everyEndpoint });
 const model = 'everything';
@@ -21,7 +21,7 @@ async function ask(path: string, { more = {}, stream = false, base = '' }: Wishe
   return documentedFetch(`${stack.ingresses[0]?.url}${base}${path}`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
-    body: JSON.stringify({ ...bodyFor(path, { model, stream }), ...more }),
+    body: JSON.stringify({ ...bodyOf(path), model, ...(stream && { stream }), ...more }),
   });
 }
 

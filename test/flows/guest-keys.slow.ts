@@ -179,17 +179,6 @@ test.serial('any 8 to 256 visible characters make a device id, regardless of the
   t.is(keys.size, ids.length);
 });
 
-test.serial('a credential is neither needed nor checked, and another method gets 405', async (t) => {
-  const body = { device_id: `${mark}credential` };
-  for (const bearer of ['svc_nonsense', 'x.y.z']) {
-    const { status } = await proxied.send('POST', '/v1/keys/guest', { body, bearer, headers: from(addressOf(7)) });
-    t.is(status, 200);
-  }
-  const { status, headers } = await proxied.send('GET', '/v1/keys/guest');
-  t.is(status, 405);
-  t.is(headers.get('allow'), 'POST, OPTIONS');
-});
-
 const fresh = 'the secret that an operator created to replace the first';
 
 /** Three releases one after the other: with the current secret, with a new one before it, and with only the new one. */

@@ -18,7 +18,7 @@ import { startedModels } from '../stack/started-models.ts';
 import { descendantsOf, stillRunning, type TreeProcess } from '../support/process-tree.ts';
 import { someOf } from '../support/size.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
-import { bodyFor } from './endpoint-cases.ts';
+import { bodyOf } from './route-cases/inference-cases.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -104,9 +104,9 @@ test.serial('npm start offers every endpoint, and the commands that it prints wo
 
   for (const { path, name } of endpoints) {
     const model = Object.keys(startedModels).find((each) => startedModels[each]?.endpoints?.includes(name)) ?? '';
-    t.is((await send(path, key, bodyFor(path, { model }))).status, 200, path);
+    t.is((await send(path, key, { ...bodyOf(path), model })).status, 200, path);
   }
-  const body = bodyFor('/v1/chat/completions', { model: 'old-chat' });
+  const body = { ...bodyOf('/v1/chat/completions'), model: 'old-chat' };
   t.like(await (await send('/openai/v1/chat/completions', key, body)).json(), { model: 'old-chat' });
 });
 

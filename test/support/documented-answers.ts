@@ -48,15 +48,15 @@ export function answerName({ status, body }: Pick<RawAnswer, 'status' | 'body'>)
 
 /** A refusal in any shape. */
 type RefusalBody = {
-  type?: 'error';
   code?: string;
   error: string | { code?: string; type?: string; limit?: string; message?: string };
 };
 
 /** A refusal links to its code, or to the type of its limit, on the configured page of errors. */
-function leadsToHelp(link: string | undefined, { type, code, error }: RefusalBody): boolean {
+function leadsToHelp(link: string | undefined, { code, error }: RefusalBody): boolean {
   const nested = typeof error === 'object' ? error : {};
-  const about = code ?? (type === 'error' ? (nested.limit ?? nested.code) : nested.type);
+  const isLimit = nested.code === 'rate_limit_exceeded' || nested.code === 'quota_exceeded';
+  const about = code ?? (isLimit ? (nested.limit ?? nested.type) : nested.code);
   return /^<https?:/.test(link ?? '') && link?.endsWith(`/errors#${about}>; rel="help"`) === true;
 }
 
@@ -78,14 +78,14 @@ const finalStatuses: ReadonlySet<number> = new Set([401, 402, 403, 404, 409, 429
 
 /**
  * Differences of a response from the document of its route, from the headers of every response of a route, and from the headers of its
- * route.
+ * route. `base` is the path below which the request went.
  */
-export function shapeFaults(route: Route, answer: RawAnswer): string[] {
+export function shapeFaults(route: Route, answer: RawAnswer, base = ''): string[] {
   const { status, headers, body } = answer;
   const [method = '', path = ''] = route.split(' ');
   const refusal: RefusalBody | undefined = status === 200 ? undefined : JSON.parse(body); // a response of the service itself
   const shown = refusal && method === 'POST' && isUnreadHead(refusal) ? usualPath : pathLike(path);
-  const seen = { method, path: shown, status, body, header: (name: string) => headers[name] };
+  const seen = { method, path: base + shown, status, body, header: (name: string) => headers[name] };
   const message = refusal ? messageOf(refusal) : '';
   const mayWait = status === 409 && headers['retry-after'] !== undefined;
   const isFile = status === 200 && route === contentRoute;
