@@ -269,13 +269,13 @@ export function pathIssuesOf(error: z.ZodError): PathIssue[] {
 export function pathText(path: readonly PropertyKey[]): string {
   return path.reduce<string>((text, part) => {
     if (typeof part === 'number') return `${text}[${part}]`;
-    const name = shownName(String(part));
+    const name = fieldPath(String(part));
     return text === '' ? name : `${text}.${name}`;
   }, '');
 }
 
 /** A field without a name is written `""`, because an empty path means the input itself. */
-export function shownName(name: string): string {
+export function fieldPath(name: string): string {
   return name === '' ? '""' : name;
 }
 

@@ -144,6 +144,11 @@ test('the page about the architecture names every folder near the top, and is sh
   const folders = [...sourcesByFolder.keys()].map((folder) => folder.split('/').slice(0, 2).join('/'));
   const unnamed = [...new Set(folders)].filter((folder) => !page.includes(`\`${folder}/\``));
   t.deepEqual(unnamed, []);
+  const twice = page.split(/\n\n|\n(?=[|\d])/).filter((part) => {
+    const paths = part.match(/`\w+\/[\w./-]+`/g) ?? [];
+    return new Set(paths).size < paths.length;
+  });
+  t.deepEqual(twice, [], 'a path stands twice in one sentence or row');
 });
 
 test('both sides use every file of shared', (t) => {

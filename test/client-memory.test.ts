@@ -4,7 +4,7 @@ import { createDisplayNames } from '../ingress/authentication/sign-in.ts';
 import { createLimitFailures } from '../ingress/limits/minute-counts.ts';
 import { createLargeBodies, createRefusedBodies } from '../ingress/listener/body-budget.ts';
 import { createSingleFlight } from '../shared/concurrency/single-flight.ts';
-import { endpoints } from '../shared/endpoints/routes.ts';
+import { endpoints } from '../shared/endpoints/endpoints.ts';
 import { estimateTokens } from '../shared/endpoints/tokens/estimate-tokens.ts';
 import { ApiError } from '../shared/errors.ts';
 import { countRefusedFields, createLimitMetrics, createRegistry } from '../shared/process/metrics.ts';

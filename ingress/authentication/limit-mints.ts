@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { rateLimitExceeded } from '../../shared/errors.ts';
-import { storedJson } from '../../shared/json/json-values.ts';
+import { storedJson } from '../../shared/json/stored-values.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import { type Redis, redisUnavailable } from '../../shared/redis/connections.ts';
 import { guestMintsKey } from '../../shared/redis/keys.ts';

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { webhookEventTypes } from '../../shared/store/records/webhooks.ts';
+import type { WebhookEvent } from '../../shared/store/records/webhooks.ts';
 
 /** The groups of the navigation with their pages, in order, each `<name>.md` beside this file. To add a page, add its name. */
 export const pageGroups: readonly { title: string; names: readonly string[] }[] = [
@@ -91,7 +91,23 @@ export const reference = { title: 'API reference', name: 'reference', before: 'O
 /** The pages that are written by hand, in the order of the navigation. */
 export const pageNames: readonly string[] = pageGroups.flatMap(({ names }) => names);
 
-const eventRows = Object.entries(webhookEventTypes)
+/** When an event of each type is sent, and its data. */
+const events: Readonly<Record<WebhookEvent, { when: string; data: string }>> = {
+  'batch.completed': { when: 'a batch has completed', data: '`id`: the batch' },
+  'batch.failed': { when: 'the file of a batch was refused', data: '`id`: the batch' },
+  'batch.expired': { when: 'the time of a batch was over', data: '`id`: the batch' },
+  'batch.cancelled': { when: 'a batch was cancelled', data: '`id`: the batch' },
+  'quota.threshold': {
+    when: 'usage of the month has reached 80, 95 or 100 % of the allowance, once each',
+    data: '`period` (`YYYY-MM`), `threshold`, `used`, `limit`',
+  },
+  'key.expiring': {
+    when: 'a [further key](keys.md) expires within seven days, once for each expiry',
+    data: '`id`, `name`, `expires_at`',
+  },
+};
+
+const eventRows = Object.entries(events)
   .map(([type, { when, data }]) => `| \`${type}\` | ${when} | ${data} |`)
   .join('\n');
 

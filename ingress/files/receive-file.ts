@@ -2,7 +2,7 @@ import { lineBytesMax, type StoredFile } from '../../shared/batches/batch.ts';
 import { createLineSplitter, type FileLine } from '../../shared/batches/split-lines.ts';
 import type { Rest } from '../../shared/concurrency/in-turn.ts';
 import { within } from '../../shared/concurrency/shutdown.ts';
-import { endpoints } from '../../shared/endpoints/routes.ts';
+import { endpoints } from '../../shared/endpoints/endpoints.ts';
 import { estimateTokens } from '../../shared/endpoints/tokens/estimate-tokens.ts';
 import { temporarilyUnavailable, validationError } from '../../shared/errors.ts';
 import { exceededJsonBound } from '../../shared/json/json-bounds.ts';

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { ApiError, type BurstLimit, type ErrorCode, rateLimitExceeded } from '../../shared/errors.ts';
-import { storedJson } from '../../shared/json/json-values.ts';
+import { storedJson } from '../../shared/json/stored-values.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { ApiError, validationError, validationIssuesOf } from '../../shared/errors.ts';
 import { exceededJsonBound } from '../../shared/json/json-bounds.ts';
-import { isObject, shorten } from '../../shared/json/json-values.ts';
+import { isObject } from '../../shared/json/json-values.ts';
+import { shorten, shownName } from '../../shared/json/texts.ts';
 
 /** A JSON object from a client: its value and its original text. */
 export type JsonBody = { value: object; text: string };
@@ -100,7 +101,7 @@ export function shownText(text: string): string {
   );
 }
 
-/** Shortens the name of a field from a client: an unknown name could be the complete body. */
+/** Shortens the name of a field from a client. */
 export function shownFieldName(name: string): string {
-  return shorten(name, fieldNameMax);
+  return shownName(name, fieldNameMax);
 }

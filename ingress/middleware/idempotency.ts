@@ -2,7 +2,7 @@ import { createHash, createHmac } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { isDeepStrictEqual } from 'node:util';
 import type { Batch } from '../../shared/batches/batch.ts';
-import { endpointAt } from '../../shared/endpoints/routes.ts';
+import { endpointAt } from '../../shared/endpoints/endpoints.ts';
 import { ApiError, temporarilyUnavailable, validationError } from '../../shared/errors.ts';
 import { type ClaimOwner, derivedKey, type KeptAnswers } from '../../shared/jobs/idempotency.ts';
 import { exactly } from '../../shared/json/exact-json.ts';

@@ -1,4 +1,4 @@
-import { endpoints } from '../../shared/endpoints/routes.ts';
+import { endpoints } from '../../shared/endpoints/endpoints.ts';
 import { errorStatus } from '../../shared/errors.ts';
 import type { Log } from '../../shared/process/log.ts';
 import { noModel } from '../../shared/process/metrics.ts';

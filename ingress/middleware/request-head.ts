@@ -1,8 +1,8 @@
 import { getRandomValues } from 'node:crypto';
 import { monotonicFactory } from 'ulid';
 import type { Endpoint } from '../../shared/endpoints/definition/endpoint.ts';
+import { endpoints } from '../../shared/endpoints/endpoints.ts';
 import { messages } from '../../shared/endpoints/messages/messages.ts';
-import { endpoints } from '../../shared/endpoints/routes.ts';
 import { ApiError, nestedErrorBody } from '../../shared/errors.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import { headerValues } from '../listener/request-headers.ts';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import MiniSearch from 'minisearch';
-import { endpoints } from '../../shared/endpoints/routes.ts';
+import { endpoints } from '../../shared/endpoints/endpoints.ts';
 import { failingTime } from '../../shared/store/records/webhooks.ts';
 import { indexOptions, type SearchEntry } from '../documentation/browser/search-index.ts';
 import { linkedPage, pageGroups, readPages, reference } from '../documentation/page-list.ts';

@@ -1,5 +1,5 @@
 import type { StreamEnding } from '../../shared/endpoints/definition/answer-format.ts';
-import { endpointAt } from '../../shared/endpoints/routes.ts';
+import { endpointAt } from '../../shared/endpoints/endpoints.ts';
 import { ApiError, temporarilyUnavailable, toApiError } from '../../shared/errors.ts';
 import { type HeldClaim, keepsAnswer, mayKeepAnswer, notKeptHeader } from '../../shared/jobs/idempotency.ts';
 import type { InferenceJob } from '../../shared/jobs/inference-job.ts';

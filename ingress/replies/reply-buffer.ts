@@ -1,7 +1,7 @@
 import type { ApiError } from '../../shared/errors.ts';
 import { piecesAheadMax } from '../../shared/jobs/control-messages.ts';
 import type { TokenUsage } from '../../shared/jobs/replies.ts';
-import { ownText } from '../../shared/json/json-values.ts';
+import { ownText } from '../../shared/json/texts.ts';
 import type { HeldAnswer } from '../../shared/process/answer-budget.ts';
 import type { Source } from '../../shared/process/held-bytes.ts';
 

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { z } from 'zod';
 import { type ApiError, temporarilyUnavailable } from '../../shared/errors.ts';
 import { fieldsOf, parseOutboxEntry } from '../../shared/jobs/usage-outbox.ts';
-import { storedJson } from '../../shared/json/json-values.ts';
+import { storedJson } from '../../shared/json/stored-values.ts';
 import { type Redis, redisUnavailable } from '../../shared/redis/connections.ts';
 import {
   endedRequestKey,

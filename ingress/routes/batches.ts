@@ -2,7 +2,7 @@ import { ulid } from 'ulid';
 import { z } from 'zod';
 import type { Batch, StoredFile } from '../../shared/batches/batch.ts';
 import { nextBatch } from '../../shared/batches/batch-states.ts';
-import { endpoints } from '../../shared/endpoints/routes.ts';
+import { endpoints } from '../../shared/endpoints/endpoints.ts';
 import { ApiError, validationError } from '../../shared/errors.ts';
 import { isObject } from '../../shared/json/json-values.ts';
 import type { Caller } from '../../shared/store/records/account.ts';

@@ -73,7 +73,7 @@ export const guestKeyRoutes: readonly Route[] = [
       keyUse.note({ account: device, keyId: defaultKeyOf(account)?.id });
       if (account.guest === undefined) throw new Error('a device has a key without the guest data to derive it again');
       const key = guestKeys.remake(deviceId, account.guest);
-      const { requestsPerDay = 0 } = planFile.plans[guestPlan] ?? {}; // every plan file has it (cross-check.ts)
+      const { requestsPerDay = 0 } = planFile.plans[guestPlan] ?? {}; // every plan file has it (shared/plan-file/cross-check.ts)
       return { key, plan: guestPlan, rate_limit_per_day: requestsPerDay };
     },
   }),
@@ -101,7 +101,7 @@ function decideMint(guestKeys: GuestKeys, device: string, deviceId: string): Dec
   };
 }
 
-/** Ingresses may remember that the key was unknown. They read shared callers first, so the new key is shared (callers.ts). */
+/** Ingresses may remember that the key was unknown. They read shared callers first, so the new key is shared (ingress/authentication/callers.ts). */
 async function mint(
   { changeAccount, sharedCallers }: Pick<AuthenticationParts, 'changeAccount' | 'sharedCallers'>,
   device: string,

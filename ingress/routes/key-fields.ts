@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { endpoints } from '../../shared/endpoints/routes.ts';
+import { endpoints } from '../../shared/endpoints/endpoints.ts';
 import { validationError } from '../../shared/errors.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import { type KeyFields, keyFilesSchema } from '../../shared/store/records/key.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { storedDate } from '../json/json-values.ts';
+import { storedDate } from '../json/stored-values.ts';
 import type { Decision } from '../store/documents.ts';
 
 const count = z.int().nonnegative();

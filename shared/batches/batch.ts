@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { storedDate as date } from '../json/json-values.ts';
+import { storedDate as date } from '../json/stored-values.ts';
 
 /** OpenAI's states. In the first four there is work left. */
 export const batchStates = [

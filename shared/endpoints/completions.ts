@@ -24,7 +24,7 @@ import {
 } from './fields/common-fields.ts';
 import { choicesMax, readOutputLimit } from './fields/output-limit.ts';
 import { defaultExtraFields, publishedFields } from './fields/refused-fields.ts';
-import { estimatePrompts, promptsOf } from './tokens/media-tokens.ts';
+import { estimatePrompts, promptsOf } from './tokens/prompt-texts.ts';
 
 const count = z.int().positive();
 

@@ -9,7 +9,7 @@ import type { AnswerFormat, ReportedUsage, SizeBudget, Vector, WholeAnswer } fro
 import { askWhole, type Endpoint, noHeaders, type RequestFormat } from './definition/endpoint.ts';
 import { promptInput } from './fields/common-fields.ts';
 import { publishedFields } from './fields/refused-fields.ts';
-import { estimatePrompts, promptsOf } from './tokens/media-tokens.ts';
+import { estimatePrompts, promptsOf } from './tokens/prompt-texts.ts';
 
 /** All fields of OpenAI's published description of `POST /v1/embeddings` (openai/openai-openapi, `CreateEmbeddingRequest`). */
 const embeddingRequestSchema = z.looseObject({

@@ -8,7 +8,8 @@ import { askWhole, type Endpoint, noHeaders, type Prompt, type RequestFormat } f
 import { listOf } from './fields/common-fields.ts';
 import { publishedFields } from './fields/refused-fields.ts';
 import { estimateTokens } from './tokens/estimate-tokens.ts';
-import { estimateWithMedia, type MediaSum, readOpenAiMedia, textsIn, withoutMedia } from './tokens/media-tokens.ts';
+import { estimateWithMedia, type MediaSum, readOpenAiMedia, withoutMedia } from './tokens/media-tokens.ts';
+import { textsIn } from './tokens/prompt-texts.ts';
 
 /** OpenAI's kind of parts, for models that read images as well. */
 const item = z.union([z.string(), z.looseObject({})], { error: 'expected a string or an object' });

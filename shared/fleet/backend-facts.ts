@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { shorten } from '../json/json-values.ts';
+import { shorten } from '../json/texts.ts';
 import type { Backend, PlanFile } from '../plan-file/plan-file.ts';
 import { type AskAnswer, type AskBackend, addressOf, serverAddressOf } from './ask-backend.ts';
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { storedJson } from '../json/json-values.ts';
+import { storedJson } from '../json/stored-values.ts';
 import { type Redis, readStrings, redisUnavailable } from '../redis/connections.ts';
 import { backendPauseKey } from '../redis/keys.ts';
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { storedJson } from '../json/json-values.ts';
+import { storedJson } from '../json/stored-values.ts';
 import type { Redis } from '../redis/connections.ts';
 import { fleetKey, fleetLoadKey } from '../redis/keys.ts';
 import { loadLua, loadScript } from '../redis/load-lua.ts';

@@ -14,7 +14,7 @@ const usageReportSchema = usageRecordSchema
 
 export type UsageReport = z.infer<typeof usageReportSchema>;
 
-/** The fields of an outbox entry, as settle.lua and end-leases.lua append them. */
+/** The fields of an outbox entry, as shared/limits/settle.lua and workers/requests/end-leases.lua append them. */
 const entrySchema = z.object({
   request: z.string(),
   account: z.string(),

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { temporarilyUnavailable } from '../errors.ts';
 import { isLaterEntry, streamIdOf } from '../jobs/usage-outbox.ts';
-import { storedJson } from '../json/json-values.ts';
+import { storedJson } from '../json/stored-values.ts';
 import { type Redis, redisUnavailable } from '../redis/connections.ts';
 import { countersKey, keyCountersKey, leasesKey, outboxKeysOf, partitionOf } from '../redis/keys.ts';
 import { loadLua, loadScript } from '../redis/load-lua.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { generatingNames } from '../endpoints/routes.ts';
+import { generatingNames } from '../endpoints/endpoints.ts';
 import type { PathIssue } from '../errors.ts';
 import { guestPlan } from './plan-file-schema.ts';
 

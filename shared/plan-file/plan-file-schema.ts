@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { endpointNames } from '../endpoints/endpoints.ts';
 import { isMediaHost } from '../endpoints/fields/media-values.ts';
-import { endpointNames } from '../endpoints/routes.ts';
 import { priceFields } from './read-yaml.ts';
 
 /** A backend as the plan file has it. */

@@ -1,20 +1,9 @@
 import { styleText } from 'node:util';
 import { pino } from 'pino';
-import { shorten } from '../json/json-values.ts';
+import { maskKeys, shorten } from '../json/texts.ts';
 
 /** Structured lines on standard output: fields first, then a message. Never pass it a header, a body or a full key. */
 export type Log = Pick<pino.Logger, 'debug' | 'info' | 'warn' | 'error' | 'fatal'>;
-
-/**
- * Matches a full key, including its checksum; its masked form remains. It may have any text around it: in JSON a line break before a key is
- * `\n`, in a URL a space is `%20`, and neither is a word boundary.
- */
-const fullKey = /svc_([0-9A-Za-z]{6})[0-9A-Za-z]{32,}/g;
-
-/** Masks full keys: the last safeguard if a key gets into a message or an error. */
-export function maskKeys(line: string): string {
-  return line.replace(fullKey, 'svc_$1****');
-}
 
 const unreadCharactersMax = 8_388_608;
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { z } from 'zod';
-import { endpoints } from '../endpoints/routes.ts';
+import { endpoints } from '../endpoints/endpoints.ts';
 import { ApiError } from '../errors.ts';
 import { type PlanFile, poolsOf } from '../plan-file/plan-file.ts';
 

@@ -11,6 +11,7 @@ export type Redis = SingleRedis | Cluster;
 
 /** A silent connection is replaced after this long. Otherwise calls would fail until TCP closes it, many minutes later. */
 const requestSocketTimeoutMs = 3_000;
+
 /** The same for work connections: longer than BullMQ's idle wait (4 s) and a stream read. */
 const workSocketTimeoutMs = 6_000;
 
@@ -108,6 +109,7 @@ class QuietSentinelConnector extends (SentinelConnector as unknown as LibraryCon
 
 /** Timeout of a call that a client waits for. */
 const requestTimeoutMs = 1_000;
+
 /** The same while the slot of its keys moves to another node: a script cannot run until all of its keys have moved. */
 const movingTimeoutMs = 4_000;
 
@@ -264,4 +266,26 @@ async function timeOfAny(redis: Redis): Promise<unknown> {
   } catch (error) {
     throw error instanceof AggregateError ? error.errors[0] : error;
   }
+}
+
+async function existingOf(redis: Redis, keys: readonly string[]): Promise<readonly string[]> {
+  const count = keys.length === 0 ? 0 : await redis.exists(...keys);
+  if (count === 0 || count === keys.length) return keys.slice(0, count);
+  const exist = await Promise.all(keys.map((key) => redis.exists(key)));
+  return keys.filter((_, index) => exist[index] === 1);
+}
+
+/** Returns those of these keys that exist. One command is enough if all of them exist, or none; in a cluster, one for each slot. */
+export async function existingKeys(redis: Redis, keys: readonly string[]): Promise<ReadonlySet<string>> {
+  const found = await Promise.all(inOneSlot(redis, keys).map((group) => existingOf(redis, group)));
+  return new Set(found.flat());
+}
+
+/** If clocks differ by more than this, nothing is removed permanently. */
+const clocksApartMsMax = 86_400_000;
+
+/** Redis's time. Undefined if this machine's clock differs by more than a day, because then the age of data is unknown. */
+export async function agreedNow(redis: Redis, now: () => number = Date.now): Promise<number | undefined> {
+  const nowMs = await redisNow(redis);
+  return Math.abs(nowMs - now()) > clocksApartMsMax ? undefined : nowMs;
 }

@@ -1,7 +1,7 @@
 import test, { type ExecutionContext } from 'ava';
 import { parse } from 'yaml';
 import { readPages } from '../../ingress/documentation/page-list.ts';
-import { generatingNames } from '../../shared/endpoints/routes.ts';
+import { generatingNames } from '../../shared/endpoints/endpoints.ts';
 import { type Stack, type StackOptions, startStack } from '../stack/stack.ts';
 import { examplesOf } from '../support/documentation/page-examples.ts';
 import { openAccount } from '../support/endpoints/open-account.ts';

@@ -1,4 +1,4 @@
-import { generatingNames } from '../../shared/endpoints/routes.ts';
+import { generatingNames } from '../../shared/endpoints/endpoints.ts';
 import type { StackBackend, StackModel } from '../stack/plan.ts';
 import { startedModels } from '../stack/started-models.ts';
 import { type EngineModel, provideEngine } from './provide-engine.ts';

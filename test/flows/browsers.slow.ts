@@ -1,5 +1,5 @@
 import test, { type ExecutionContext } from 'ava';
-import { endpoints } from '../../shared/endpoints/routes.ts';
+import { endpoints } from '../../shared/endpoints/endpoints.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { documentedFetch } from '../support/documented/documented-fetch.ts';
 import { createKeyClient, type KeyClient } from '../support/key-client.ts';

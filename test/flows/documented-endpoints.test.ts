@@ -1,5 +1,5 @@
 import test from 'ava';
-import { endpoints } from '../../shared/endpoints/routes.ts';
+import { endpoints } from '../../shared/endpoints/endpoints.ts';
 import { documentedFetch } from '../support/documented/documented-fetch.ts';
 import { everyEndpoint } from '../support/every-endpoint.ts';
 import { openSharedStack } from '../support/shared-stack.ts';

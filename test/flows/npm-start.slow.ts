@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import test, { type ExecutionContext } from 'ava';
 import { Webhook } from 'standardwebhooks';
-import { endpoints } from '../../shared/endpoints/routes.ts';
+import { endpoints } from '../../shared/endpoints/endpoints.ts';
 import { freePort } from '../stack/free-port.ts';
 import { requestToken } from '../stack/identity-provider.ts';
 import { startRedis } from '../stack/redis-server.ts';

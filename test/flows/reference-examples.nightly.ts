@@ -5,7 +5,7 @@ import test from 'ava';
 import { writeCurl, writeNode, writePython } from '../../ingress/documentation/reference/example-programs.ts';
 import { type Operation, readDocument } from '../../ingress/documentation/reference/read-document.ts';
 import { requestExample } from '../../ingress/documentation/reference/request-example.ts';
-import { endpoints } from '../../shared/endpoints/routes.ts';
+import { endpoints } from '../../shared/endpoints/endpoints.ts';
 import { freePort } from '../stack/free-port.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { startedModels } from '../stack/started-models.ts';

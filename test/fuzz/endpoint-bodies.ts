@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import type { Call } from '../../shared/endpoints/definition/read-call.ts';
-import { endpoints } from '../../shared/endpoints/routes.ts';
+import { endpoints } from '../../shared/endpoints/endpoints.ts';
 import { bodyFor } from '../../workers/backend-client/body-for.ts';
 import { countPromptTokens } from '../../workers/failover/count-tokens.ts';
 import { fuzzPlan } from './fuzz-plan.ts';

@@ -1,5 +1,5 @@
+import { endpointAt } from '../../shared/endpoints/endpoints.ts';
 import { createListedFields } from '../../shared/endpoints/fields/listed-fields.ts';
-import { endpointAt } from '../../shared/endpoints/routes.ts';
 import { type PlanFile, parsePlanFile } from '../../shared/plan-file/plan-file.ts';
 import { type FuzzTarget, require } from './search/fuzz-target.ts';
 

@@ -2,7 +2,7 @@ import { createBodyBudget } from '../../ingress/listener/body-budget.ts';
 import { readCalls } from '../../ingress/middleware/read-call.ts';
 import { readJsonBody } from '../../ingress/middleware/read-json-body.ts';
 import type { Call } from '../../shared/endpoints/definition/read-call.ts';
-import { endpointAt } from '../../shared/endpoints/routes.ts';
+import { endpointAt } from '../../shared/endpoints/endpoints.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import { declaredError } from './declared-error.ts';
 import { fakeContext, inPieces } from './fake-request.ts';

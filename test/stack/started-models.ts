@@ -1,4 +1,4 @@
-import { endpointNames, generatingNames } from '../../shared/endpoints/routes.ts';
+import { endpointNames, generatingNames } from '../../shared/endpoints/endpoints.ts';
 import type { BackendSettings, StackModel, StackPrice } from './plan.ts';
 
 const others = endpointNames.filter((name) => !generatingNames.includes(name));

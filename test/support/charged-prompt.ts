@@ -1,5 +1,5 @@
 import { readCall } from '../../shared/endpoints/definition/read-call.ts';
-import { endpointAt } from '../../shared/endpoints/routes.ts';
+import { endpointAt } from '../../shared/endpoints/endpoints.ts';
 import { countPromptTokens } from '../../workers/failover/count-tokens.ts';
 import { anyField } from './read-chat.ts';
 

@@ -1,4 +1,4 @@
-import { endpointNames } from '../../shared/endpoints/routes.ts';
+import { endpointNames } from '../../shared/endpoints/endpoints.ts';
 import type { StackModel } from '../stack/plan.ts';
 
 /** A model that offers every endpoint, by any of the stack's backends. */

@@ -1,6 +1,6 @@
 import { type CallableModels, type ReadCall, readCall } from '../../shared/endpoints/definition/read-call.ts';
+import { endpointAt } from '../../shared/endpoints/endpoints.ts';
 import type { ListedFields } from '../../shared/endpoints/fields/listed-fields.ts';
-import { endpointAt } from '../../shared/endpoints/routes.ts';
 import type { SentJson } from '../../shared/json/exact-json.ts';
 
 /** Lets any field pass. */

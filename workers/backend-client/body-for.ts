@@ -1,5 +1,5 @@
 import { createHmac, hkdfSync } from 'node:crypto';
-import { endpointAt } from '../../shared/endpoints/routes.ts';
+import { endpointAt } from '../../shared/endpoints/endpoints.ts';
 import type { QueuedCall } from '../../shared/jobs/inference-job.ts';
 import { mayBeInexact, parseExactly } from '../../shared/json/exact-json.ts';
 import type { Backend, PlanFile } from '../../shared/plan-file/plan-file.ts';

@@ -342,7 +342,7 @@ export function createTimeLimit(now = () => performance.now()) {
 }
 
 /** A time limit that is set again and again. */
-export type TimeLimit = ReturnType<typeof createTimeLimit>;
+type TimeLimit = ReturnType<typeof createTimeLimit>;
 
 /** A signal that is aborted with the reason of the first of `parents` that is aborted, or when the time limit is over. */
 export function createWatchdog(parents: readonly AbortSignal[], now = () => performance.now()) {

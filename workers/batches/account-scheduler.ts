@@ -3,7 +3,7 @@ import { nextBatch } from '../../shared/batches/batch-states.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { BatchStore } from '../../shared/store/records/batch-store.ts';
 import type { Store } from '../../shared/store/records/store.ts';
-import { createBackoff } from '../upkeep/repeat-task.ts';
+import { createBackoff } from '../upkeep/backoff.ts';
 import {
   type AccountAction,
   type AccountEvent,
@@ -18,7 +18,7 @@ import { createQueueLines } from './queue-lines.ts';
 import type { createRecoverLostLines } from './recover-lost-lines.ts';
 
 const pumpEveryMs = 250;
-/** The pauses of a batch whose file cannot be read. */
+/** The pauses of a batch whose file cannot be read, without jitter. */
 const failing = { firstMs: 500, maxMs: 60_000, random: () => 1 };
 
 type QueueDeps = Parameters<typeof createQueueLines>[0];

@@ -2,16 +2,9 @@ import type { Batch, BatchRetry } from '../../shared/batches/batch.ts';
 import { isRunning } from '../../shared/batches/batch-states.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { NextLine, RefusedNextLine } from './files/batch-feed.ts';
-import {
-  hasRoom,
-  isUnavailable,
-  type LineInProgress,
-  type ModelHealth,
-  withAnswer,
-  withFailure,
-  withProbe,
-} from './line-window.ts';
+import { hasRoom, type LineInProgress } from './line-window.ts';
 import type { LineEvent } from './lines/line-events.ts';
+import { isUnavailable, type ModelHealth, withAnswer, withFailure, withProbe } from './model-health.ts';
 
 /** The running batches of one account, in the order in which they take turns. `plan` is undefined until it was read. */
 export type AccountState = {

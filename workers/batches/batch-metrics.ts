@@ -1,7 +1,7 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { batchStates } from '../../shared/batches/batch.ts';
 import { within } from '../../shared/concurrency/shutdown.ts';
-import { endpoints } from '../../shared/endpoints/routes.ts';
+import { endpoints } from '../../shared/endpoints/endpoints.ts';
 import { observeGauge, startAtZero } from '../../shared/process/metrics.ts';
 import type { BatchStats } from '../../shared/store/records/batch-records.ts';
 import type { BatchStore } from '../../shared/store/records/batch-store.ts';

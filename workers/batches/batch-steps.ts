@@ -4,7 +4,7 @@ import { leaveRoom } from '../../shared/batches/batch-room.ts';
 import { type BatchEvent, hasJustEnded, isOver, nextBatch } from '../../shared/batches/batch-states.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { BatchStore } from '../../shared/store/records/batch-store.ts';
-import { createBackoff } from '../upkeep/repeat-task.ts';
+import { createBackoff } from '../upkeep/backoff.ts';
 import type { createClearBatch, createCloseBatch } from './files/close-batch.ts';
 import type { createValidateBatch } from './files/validate-batch.ts';
 import type { createWriteBatchFiles } from './files/write-batch-files.ts';
@@ -24,7 +24,7 @@ export type StepDeps = {
 /** Files are large, and reading one takes much of the process. Cancellations do not wait for validations. */
 const validationsAtOnce = 2;
 const closingsAtOnce = 4;
-/** The pauses before a failed step is tried again. Other steps run meanwhile. */
+/** The pauses before a failed step is tried again, without jitter. Other steps run meanwhile. */
 const failing = { firstMs: 1_000, maxMs: 60_000, random: () => 1 };
 
 type Step = Pick<Batch, 'account' | 'state'> & { controller: AbortController; running: Promise<void> };

@@ -1,5 +1,4 @@
 import { ulid } from 'ulid';
-import { ApiError, temporarilyUnavailable } from '../../shared/errors.ts';
 import { createAdmit } from '../../shared/limits/admit.ts';
 import { createAskLimits } from '../../shared/limits/ask-limits.ts';
 import { createRelease, type Release } from '../../shared/limits/release.ts';
@@ -11,7 +10,6 @@ import type { AnswerBudget } from '../../shared/process/answer-budget.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { LimitMetrics } from '../../shared/process/metrics.ts';
 import { type Redis, redisNow, redisUnavailable } from '../../shared/redis/connections.ts';
-import { partitionOf } from '../../shared/redis/keys.ts';
 import { callerOf } from '../../shared/store/records/account.ts';
 import type { Store } from '../../shared/store/records/store.ts';
 import type { Tracing } from '../../shared/tracing/span.ts';
@@ -20,7 +18,7 @@ import type { LaneWork } from '../queue/lane-worker.ts';
 import type { LinePace } from '../queue/line-pace.ts';
 import { createStartRun, type StartRun } from '../requests/start-run.ts';
 import type { BatchMetrics } from './batch-metrics.ts';
-import { type AdmitLine, createAdmitLine, createKnownCallers } from './lines/admit-line.ts';
+import { type AdmitLine, createAdmitLine, createKnownCallers, createPartitionBreaker } from './lines/admit-line.ts';
 import { createEndLine } from './lines/end-line.ts';
 import { createFinishLineAttempt, type FinishLineAttempt } from './lines/finish-line-attempt.ts';
 import { createSendLineEvent } from './lines/line-events.ts';
@@ -146,38 +144,5 @@ function openAdmission({ upkeepRedis: redis, store, currentPlanFile, outboxLengt
       const request = { account, subject: account, requestId: ulid(), caller: undefined };
       return (await askLimits(request, admit.look)).caller;
     },
-  };
-}
-
-/** Makes a call for an account, or fails at once with `SERVICE_UNAVAILABLE` while calls for its partition fail. */
-type CallPartition = <T>(account: string, call: () => Promise<T>) => Promise<T>;
-
-/** After a call has failed, the next one is tried after this time. */
-const partitionPauseMs = 2_000;
-
-/**
- * Stops the calls for accounts of a partition whose node does not answer, except one at a time that finds out whether it does again. Each
- * call takes a second to fail, and hundreds of lines of such an account can be in the queue of a model. They would occupy the batch lane in
- * turns. A call that fails because of the store stops them, too: they would fail like it.
- */
-export function createPartitionBreaker(now: () => number = () => performance.now()): CallPartition {
-  const tryAt = new Map<number, number>();
-
-  return async function callPartition(account, call) {
-    const partition = partitionOf(account);
-    const at = tryAt.get(partition);
-    if (at !== undefined) {
-      if (now() < at) throw temporarilyUnavailable(new Error('calls for this partition fail'));
-      tryAt.set(partition, now() + partitionPauseMs);
-    }
-    try {
-      const answer = await call();
-      tryAt.delete(partition);
-      return answer;
-    } catch (error) {
-      if (error instanceof ApiError && error.code === 'SERVICE_UNAVAILABLE')
-        tryAt.set(partition, now() + partitionPauseMs);
-      throw error;
-    }
   };
 }

@@ -2,7 +2,7 @@ import type { Batch } from '../../shared/batches/batch.ts';
 import type { Release } from '../../shared/limits/release.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../shared/process/log.ts';
-import type { Backoff } from '../upkeep/repeat-task.ts';
+import type { Backoff } from '../upkeep/backoff.ts';
 import { type AccountEvent, type AccountState, linesInProgress, mayQueueMore } from './account-state.ts';
 import { type BatchFeed, isRefused, type NextLine, type RefusedNextLine } from './files/batch-feed.ts';
 import { createMayQueue } from './line-window.ts';
@@ -69,7 +69,6 @@ export function createQueueLines(deps: {
     const now = Date.now();
     const [inProgress, health] = [() => linesInProgress(state()), () => state().health];
     const line = await feed.next(now, createMayQueue({ inProgress, health, now }));
-    backoff.succeeded(batch.id);
     if (line === undefined || !isHeld()) return false;
     try {
       await (isRefused(line) ? endSoon(batch, line, isHeld) : enqueue(batch, line));
@@ -97,6 +96,7 @@ export function createQueueLines(deps: {
     const owner = { account, plan: state().plan?.name ?? '', tellTo: deps.control };
     await dispatch({ type: 'queued', batch: batch.id, line, now: Date.now() });
     await deps.queue.add(batchJobOf(batch, line, owner));
+    backoff.succeeded(batch.id);
   }
 
   async function endRefused(batch: Batch, { line, customId, requestId, refused }: RefusedNextLine): Promise<void> {
@@ -105,6 +105,7 @@ export function createQueueLines(deps: {
     await deps.writeResult(result, batch, signal);
     // An earlier attempt may have been postponed with its lease.
     await deps.release({ account, keyId: batch.keyId, requestId, lane: 'batch', run: 'any' });
+    backoff.succeeded(id);
     await dispatch({ type: 'rejected', batch: id, line });
   }
 }

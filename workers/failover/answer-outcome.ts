@@ -1,5 +1,5 @@
 import { promptTooLong } from '../../shared/endpoints/answers/backend-error.ts';
-import { endpointAt } from '../../shared/endpoints/routes.ts';
+import { endpointAt } from '../../shared/endpoints/endpoints.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { QueuedCall } from '../../shared/jobs/inference-job.ts';
 import type { Answer, UsageCounter } from './answer-request.ts';

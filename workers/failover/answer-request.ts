@@ -9,7 +9,7 @@ import type {
   VectorFormat,
   WholeAnswer,
 } from '../../shared/endpoints/definition/answer-format.ts';
-import { endpointAt } from '../../shared/endpoints/routes.ts';
+import { endpointAt } from '../../shared/endpoints/endpoints.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { QueuedCall } from '../../shared/jobs/inference-job.ts';
 import type { TokenUsage } from '../../shared/jobs/replies.ts';

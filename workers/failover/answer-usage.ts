@@ -1,5 +1,5 @@
 import type { ReportedUsage } from '../../shared/endpoints/definition/answer-format.ts';
-import { endpointAt } from '../../shared/endpoints/routes.ts';
+import { endpointAt } from '../../shared/endpoints/endpoints.ts';
 import type { QueuedCall } from '../../shared/jobs/inference-job.ts';
 import type { TokenUsage } from '../../shared/jobs/replies.ts';
 import type { UsageReport } from '../../shared/jobs/usage-outbox.ts';

@@ -1,4 +1,4 @@
-import { endpointAt } from '../../shared/endpoints/routes.ts';
+import { endpointAt } from '../../shared/endpoints/endpoints.ts';
 import { estimateTokens } from '../../shared/endpoints/tokens/estimate-tokens.ts';
 import type { QueuedCall } from '../../shared/jobs/inference-job.ts';
 

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { endpointAt } from '../../shared/endpoints/routes.ts';
+import { endpointAt } from '../../shared/endpoints/endpoints.ts';
 import { holderOf } from '../../shared/store/records/account.ts';
 import type { BackendSlots, SlotAnswer } from '../backends/backend-slots.ts';
 import type { Slot } from '../backends/reservation.ts';

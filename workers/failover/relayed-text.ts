@@ -1,5 +1,5 @@
 import { isIPv6 } from 'node:net';
-import { endpoints } from '../../shared/endpoints/routes.ts';
+import { endpoints } from '../../shared/endpoints/endpoints.ts';
 
 const relayedLengthMax = 500;
 /** The rest of a longer text is not read. */

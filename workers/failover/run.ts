@@ -23,11 +23,11 @@ export type TakenJob = {
  * The result of a taking. `requeue`: nothing was sent yet, and this job goes back to its queue, to run at once on another worker
  * (contract.md#o12-requeueing). `later`: this job runs again after about `pauseMs`.
  */
-export type Outcome = { outcome: 'done' } | ReturnedJob;
+export type JobOutcome = { outcome: 'done' } | ReturnedJob;
 
 type ReturnedJob = { outcome: 'requeue'; job: QueuedCall } | { outcome: 'later'; job: QueuedCall; pauseMs: number };
 
-export type ProcessJob = (taking: TakenJob) => Promise<Outcome>;
+export type ProcessJob = (taking: TakenJob) => Promise<JobOutcome>;
 
 /** One run of a request's job, with what is needed to end it. */
 export type Run = {

@@ -1,7 +1,7 @@
 import { Counter, Histogram, type Registry } from 'prom-client';
 import { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
 import { answerBytesMax } from '../../shared/endpoints/answers/parse-backend-json.ts';
-import { endpointAt } from '../../shared/endpoints/routes.ts';
+import { endpointAt } from '../../shared/endpoints/endpoints.ts';
 import type { Backend, PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../shared/process/log.ts';
 import { durationBuckets } from '../../shared/process/metrics.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type PauseKind, pauseKinds } from '../../shared/fleet/note-process.ts';
-import { storedJson } from '../../shared/json/json-values.ts';
+import { storedJson } from '../../shared/json/stored-values.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { sharesExpiryKey, sharesKey } from '../../shared/redis/keys.ts';
 import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';

@@ -6,7 +6,7 @@ import type { Log } from '../../shared/process/log.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import type { Lane } from '../../shared/redis/keys.ts';
 import type { Reservation } from '../backends/reservation.ts';
-import type { Outcome, ProcessJob, StopReason, TakenJob } from '../failover/run.ts';
+import type { JobOutcome, ProcessJob, StopReason, TakenJob } from '../failover/run.ts';
 
 /** The work on the jobs of a lane. */
 export type LaneWork = {
@@ -129,7 +129,7 @@ function createProcess({ queue, processJob, failLost, shutdown, log }: LaneWorke
   return async function process(
     job: Job,
     given: Pick<TakenJob, 'signal' | 'reservation'>,
-  ): Promise<Outcome | 'requeue'> {
+  ): Promise<JobOutcome | 'requeue'> {
     if (shutdown.aborted) return 'requeue';
     const taken = job.attemptsStarted;
     try {
@@ -146,7 +146,11 @@ function createProcess({ queue, processJob, failLost, shutdown, log }: LaneWorke
 
 type SetMarker = () => Promise<unknown>;
 
-async function endInQueue({ job, token }: LockedJob, ended: Outcome | 'requeue', setMarker: SetMarker): Promise<void> {
+async function endInQueue(
+  { job, token }: LockedJob,
+  ended: JobOutcome | 'requeue',
+  setMarker: SetMarker,
+): Promise<void> {
   if (ended === 'requeue') return requeue({ job, token }, setMarker);
   if (ended.outcome === 'done') {
     await job.moveToCompleted(null, token, false);

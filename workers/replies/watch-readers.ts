@@ -1,6 +1,6 @@
 import { repeatWhile } from '../../shared/concurrency/repeat-while.ts';
 import type { Log } from '../../shared/process/log.ts';
-import { inOneSlot, type Redis } from '../../shared/redis/connections.ts';
+import { existingKeys, inOneSlot, type Redis } from '../../shared/redis/connections.ts';
 
 /**
  * Checks every few seconds whether the reply streams of the runs in progress still exist. A whole answer is sent only
@@ -42,16 +42,3 @@ export function watchReaders({ redis, log, everyMs = 5_000 }: { redis: Redis; lo
 
 /** Detects for a run that the ingress behind its reply stream is gone, also while the run has nothing to send. */
 export type ReaderWatch = ReturnType<typeof watchReaders>;
-
-/** Returns those of these keys that exist. One command is enough if all of them exist, or none; in a cluster, one for each slot. */
-export async function existingKeys(redis: Redis, keys: readonly string[]): Promise<ReadonlySet<string>> {
-  const found = await Promise.all(inOneSlot(redis, keys).map((group) => existingOf(redis, group)));
-  return new Set(found.flat());
-}
-
-async function existingOf(redis: Redis, keys: readonly string[]): Promise<readonly string[]> {
-  const count = keys.length === 0 ? 0 : await redis.exists(...keys);
-  if (count === 0 || count === keys.length) return keys.slice(0, count);
-  const exist = await Promise.all(keys.map((key) => redis.exists(key)));
-  return keys.filter((_, index) => exist[index] === 1);
-}

@@ -1,7 +1,7 @@
 import { Counter, type Registry } from 'prom-client';
 import { z } from 'zod';
 import { within } from '../../shared/concurrency/shutdown.ts';
-import { storedJson } from '../../shared/json/json-values.ts';
+import { storedJson } from '../../shared/json/stored-values.ts';
 import { leaseGraceMs, leaseLifeMs } from '../../shared/limits/admit.ts';
 import { observeGauge } from '../../shared/process/metrics.ts';
 import { ifAvailable, nodeOf, type Redis, redisNow } from '../../shared/redis/connections.ts';

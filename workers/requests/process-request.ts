@@ -1,7 +1,7 @@
 import { Counter, Histogram, type Registry } from 'prom-client';
 import { answerTooLarge } from '../../shared/endpoints/answers/parse-backend-json.ts';
 import {
-  type ApiError,
+  ApiError,
   clientGone,
   deadlineExceeded,
   replyLost,
@@ -25,7 +25,7 @@ import { promptUsage, unknownUsage } from '../failover/answer-usage.ts';
 import type { FindAnswer } from '../failover/find-answer.ts';
 import {
   createRunLedger,
-  type Outcome,
+  type JobOutcome,
   type ProcessJob,
   type Run,
   type StartedRun,
@@ -152,7 +152,7 @@ function createConcludeRequest({
   log: Log;
 }) {
   /** Ends a request by the result of its run, or puts it back into its queue. Fails with the error of a `fault`. */
-  return async function concludeRequest(run: StartedRun, found: AnswerOutcome): Promise<Outcome> {
+  return async function concludeRequest(run: StartedRun, found: AnswerOutcome): Promise<JobOutcome> {
     const { received } = found;
     switch (found.outcome) {
       case 'answered':
@@ -179,7 +179,7 @@ function createConcludeRequest({
     }
   };
 
-  async function stop(run: StartedRun, { received, produced }: UsageCounters): Promise<Outcome> {
+  async function stop(run: StartedRun, { received, produced }: UsageCounters): Promise<JobOutcome> {
     const reason = run.signal.reason as StopReason; // nothing else aborts this signal
     const { job, ledger } = run;
     log.debug({ requestId: job.requestId, reason }, 'a run was stopped');
@@ -202,7 +202,7 @@ function createConcludeRequest({
     }
   }
 
-  async function requeue({ job, run, ledger, span }: StartedRun): Promise<Outcome> {
+  async function requeue({ job, run, ledger, span }: StartedRun): Promise<JobOutcome> {
     span?.set({ 'svc.outcome': 'requeued' });
     await leases.extendRequeued([job]);
     const earlierRuns = [...job.earlierRuns, { run, attempts: [...ledger.attempts()] }];
@@ -210,11 +210,11 @@ function createConcludeRequest({
   }
 
   /** What was delivered is charged. */
-  async function fail(run: StartedRun, error: ApiError, received?: UsageCounter): Promise<Outcome> {
+  async function fail(run: StartedRun, error: ApiError, received?: UsageCounter): Promise<JobOutcome> {
     return end(run, { outcome: 'failed', error, usage: await received?.() });
   }
 
-  async function end(run: StartedRun, ending: RequestEnd): Promise<Outcome> {
+  async function end(run: StartedRun, ending: RequestEnd): Promise<JobOutcome> {
     await endRequest(run, ending);
     return { outcome: 'done' };
   }
@@ -238,5 +238,33 @@ export function createRequestMetrics(registry: Registry) {
       labelNames: ['pool', 'endpoint', 'reason'],
       registers,
     }),
+  };
+}
+
+/**
+ * Ends a job that was given up, with an error for its client. It counts as one more run, so that the ingress takes its reply as the
+ * latest, after any replies of the lost runs.
+ */
+export function createFailLostRequest({
+  startRun,
+  endRequest,
+  replyFrames,
+}: {
+  startRun: StartRun;
+  endRequest: EndRequest;
+  replyFrames: ReplyFrames;
+}) {
+  return async function failLostRequest({ data, taken }: { data: unknown; taken: number }): Promise<void> {
+    const takenAt = performance.now();
+    const job = inferenceJobSchema.parse(data);
+    const { outcome, run } = await startRun({ ...job, taken });
+    const { replyTo, requestId } = job;
+    const reply = createReplySender({ frames: replyFrames, replyTo, requestId, run, onGone: () => {} });
+    const error = new ApiError('INTERNAL_ERROR', 'The request could not be run.');
+    if (outcome === 'interrupted') return reply.interrupted((await promptUsage(job)).promptTokens);
+    if (outcome === 'settled' || outcome === 'gone') return reply.error(error);
+    if (outcome === 'superseded') return;
+    const ledger = createRunLedger({ run, queueWaitMs: 0 });
+    await endRequest({ job, run, taken, takenAt, reply, ledger }, { outcome: 'failed', error });
   };
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type Redis, redisNow } from '../../shared/redis/connections.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
 import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';
 
 const acquireLua = loadLua(new URL('./acquire.lua', import.meta.url), { keys: 'lockKey', args: 'worker holdMs' });
@@ -24,13 +24,4 @@ export function createReleaseLock(redis: Redis, { workerId }: { workerId: string
   return async (lockKey) => {
     await run({ lockKey, worker: workerId });
   };
-}
-
-/** If clocks differ by more than this, nothing is removed permanently. */
-const clocksApartMsMax = 86_400_000;
-
-/** Redis's time. Undefined if this machine's clock differs by more than a day, because then the age of data is unknown. */
-export async function agreedNow(redis: Redis, now: () => number = Date.now): Promise<number | undefined> {
-  const nowMs = await redisNow(redis);
-  return Math.abs(nowMs - now()) > clocksApartMsMax ? undefined : nowMs;
 }

@@ -6,13 +6,14 @@ import { toApiError } from '../../shared/errors.ts';
 import { guestPlan } from '../../shared/plan-file/plan-file-schema.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
+import { agreedNow } from '../../shared/redis/connections.ts';
 import { countersKey, deviceLockKey, devicesLookedAtKey, leasesKey, versionKeysOf } from '../../shared/redis/keys.ts';
 import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';
 import { type Account, lastSeen, monthOf } from '../../shared/store/records/account.ts';
 import type { ListedAccount } from '../../shared/store/records/account-store.ts';
 import { lastUseOf } from '../../shared/store/records/key.ts';
 import type { Store } from '../../shared/store/records/store.ts';
-import { type AcquireLock, agreedNow } from './locks.ts';
+import type { AcquireLock } from './locks.ts';
 import { repeatTask } from './repeat-task.ts';
 
 const script = loadLua(new URL('./mark-removal.lua', import.meta.url), {

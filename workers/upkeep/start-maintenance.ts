@@ -7,9 +7,9 @@ import type { Log } from '../../shared/process/log.ts';
 import { observeGauge } from '../../shared/process/metrics.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import type { Store } from '../../shared/store/records/store.ts';
+import { startAccountRemoval, startAuditCopy, startCodeCompletion } from './finish-account-changes.ts';
 import { createAcquireLock, createReleaseLock } from './locks.ts';
 import { createRemoveUnusedDevices, startDeviceRemoval } from './remove-unused-devices.ts';
-import { startAccountRemoval, startAuditCopy, startCodeCompletion } from './start-completions.ts';
 
 /** Longer than the pause between two passes, so that the same worker continues. */
 const auditHoldMs = 360_000;

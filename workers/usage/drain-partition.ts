@@ -5,7 +5,7 @@ import type { Redis } from '../../shared/redis/connections.ts';
 import { outboxKey, outboxMarksKey, outboxUnreadableKey } from '../../shared/redis/keys.ts';
 import type { UsageRecord } from '../../shared/store/usage/usage-record.ts';
 import type { UsageStore } from '../../shared/store/usage/usage-store.ts';
-import type { Backoff } from '../upkeep/repeat-task.ts';
+import type { Backoff } from '../upkeep/backoff.ts';
 import { createMarkDrained, type TrimOutbox, type TrimSchedule } from './outbox.ts';
 import type { UsageMetrics } from './usage-metrics.ts';
 

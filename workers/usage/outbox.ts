@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { storedJson } from '../../shared/json/json-values.ts';
+import { storedJson } from '../../shared/json/stored-values.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { outboxKeysOf, outboxMarksKey } from '../../shared/redis/keys.ts';
 import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../../shared/process/log.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
+import { agreedNow } from '../../shared/redis/connections.ts';
 import type { UsageStore } from '../../shared/store/usage/usage-store.ts';
-import { agreedNow } from '../upkeep/locks.ts';
 
 /** The pause after a piece, as a multiple of its duration: the store has four fifths of the time for other work. */
 const pauseFactor = 4;

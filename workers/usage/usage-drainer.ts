@@ -13,7 +13,7 @@ import {
   type ExpireLeases,
   type LeaseMetrics,
 } from '../requests/expire-leases.ts';
-import { type Backoff, createBackoff } from '../upkeep/repeat-task.ts';
+import { type Backoff, createBackoff } from '../upkeep/backoff.ts';
 import { createShareKeptRoom, type KeptMetrics } from '../upkeep/share-kept-room.ts';
 import { createDrainHeld, createDrainPartition, type OnStored } from './drain-partition.ts';
 import { createTrimOutbox, createTrimSchedule } from './outbox.ts';
@@ -219,7 +219,7 @@ async function repeat(step: () => Promise<void>, signal: AbortSignal): Promise<v
   }
 }
 
-/** A lease lives at least 30 s (admit.ts), so one that starts after a check never expires late. */
+/** A lease lives at least 30 s (shared/limits/admit.ts), so one that starts after a check never expires late. */
 const expireEveryMsMax = 20_000;
 const expireEveryMs = 1_000;
 /** Few round trips for 64 partitions, and few concurrent calls if many leases have to be ended. */

@@ -5,15 +5,13 @@ import type { Store } from '../../shared/store/records/store.ts';
 import type { WebhookEndpoint } from '../../shared/store/records/webhooks.ts';
 import type { UsageRecord } from '../../shared/store/usage/usage-record.ts';
 import {
-  eventOf,
   findQuotaUsage,
-  isSubscribed,
   noteThresholds,
   type QuotaUsage,
   reachedThresholds,
-  sendEvents,
   untoldThresholds,
-} from '../../shared/webhooks/send-events.ts';
+} from '../../shared/webhooks/quota-thresholds.ts';
+import { eventOf, isSubscribed, sendEvents } from '../../shared/webhooks/send-events.ts';
 
 const type = 'quota.threshold';
 

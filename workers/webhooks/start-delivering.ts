@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { within } from '../../shared/concurrency/shutdown.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { WebhookSchedule, WebhookStore } from '../../shared/store/records/webhooks.ts';
-import type { Backoff } from '../upkeep/repeat-task.ts';
+import type { Backoff } from '../upkeep/backoff.ts';
 import type { DeliverToEndpoint } from './deliver-to-endpoint.ts';
 
 const endpointsAtOnce = 32;

@@ -1,8 +1,8 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Account } from '../../routes/accounts.ts';
+import { AskDialog } from '../page/actions.ts';
 import { namedOptions, Select, TextField } from '../page/fields.ts';
-import { AskDialog } from './end-dialogs.ts';
 
 /** Settings that an operator can change; a change applies from the next request of the account. */
 export type AccountSettings = Partial<{

@@ -51,8 +51,11 @@ export function AccountsPage({ api, prefix }: { api: Api; prefix: string }) {
   ];
 }
 
-const findKinds = { account: 'start of the account name', device: 'device ID' };
-type FindKind = keyof typeof findKinds;
+type FindKind = 'account' | 'device';
+const findKinds = new Map<FindKind, string>([
+  ['account', 'start of the account name'],
+  ['device', 'device ID'],
+]);
 
 function SearchForm({ shown, search }: { shown: string; search: (prefix: string) => void }) {
   const [kind, setKind] = useState<FindKind>('account');
@@ -71,6 +74,7 @@ function SearchForm({ shown, search }: { shown: string; search: (prefix: string)
     h(Select<FindKind>, { label: 'Find by', options: findKinds, value: kind, change: setKind }),
     h(LabelledInput, {
       label: kind === 'account' ? 'Account' : 'Device ID',
+      type: 'search',
       value: text,
       change: setText,
       input: { placeholder: kind === 'account' ? 'user:alice' : 'the device ID that the app sends' },

@@ -30,7 +30,7 @@ function Records({ api, filter }: { api: Api; filter: AuditFilter }) {
   return h(AuditTrail, { records, showsAccounts: true });
 }
 
-const named = { maxLength: 300 };
+const nameInput = { maxLength: 300 };
 
 function FilterForm({ shown, show }: { shown: AuditFilter; show: (filter: AuditFilter) => void }) {
   const [account, setAccount] = useState('');
@@ -51,15 +51,17 @@ function FilterForm({ shown, show }: { shown: AuditFilter; show: (filter: AuditF
     { class: 'fields', role: 'search', onSubmit: submit },
     h(LabelledInput, {
       label: 'Account',
+      type: 'search',
       value: account,
       change: setAccount,
-      input: { ...named, placeholder: 'user:alice' },
+      input: { ...nameInput, placeholder: 'user:alice' },
     }),
     h(LabelledInput, {
       label: 'Changed by',
+      type: 'search',
       value: actor,
       change: setActor,
-      input: { ...named, placeholder: 'user:olga' },
+      input: { ...nameInput, placeholder: 'user:olga' },
     }),
     h('button', { type: 'submit', class: 'primary' }, 'Show'),
   );

@@ -1,12 +1,10 @@
-import { type ComponentChildren, h } from 'preact';
-import { useState } from 'preact/hooks';
+import { h } from 'preact';
 import type { OperatorBatch } from '../../routes/present-batch.ts';
 import type { ShownKey } from '../../routes/present-key.ts';
 import type { OperatorRequest } from '../../routes/present-request.ts';
 import type { Api } from '../api/api.ts';
 import { isMoving } from '../batches/batch-words.ts';
-import { ConfirmDialog } from '../page/actions.ts';
-import { LabelledInput } from '../page/fields.ts';
+import { AskDialog } from '../page/actions.ts';
 
 type EndableRequest = Pick<OperatorRequest, 'id' | 'account' | 'state'>;
 
@@ -65,41 +63,6 @@ export function RevokeKeyDialog({ shown, ...props }: EndDialogProps & { shown: S
     h('p', null, h('strong', null, shown.name), ' ', h('code', null, shown.key)),
     h('p', null, 'Programs that use it get 401 INVALID_KEY from now on. This cannot be undone.'),
   );
-}
-
-type AskDialogProps = {
-  title: string;
-  action: string;
-  account: string;
-  isDangerous?: boolean;
-  isReady?: boolean;
-  run: (reason: string) => Promise<void>;
-  close: () => void;
-  children?: ComponentChildren;
-};
-
-/** Asks for confirmation and a reason of a change of this account. */
-export function AskDialog({ account, run, children, ...dialog }: AskDialogProps) {
-  const [reason, setReason] = useState('');
-  return h(
-    ConfirmDialog,
-    { ...dialog, run: () => run(reason.trim()) },
-    h('p', null, h('code', null, account)),
-    children,
-    h(ReasonField, { reason, setReason }),
-  );
-}
-
-type ReasonProps = { reason: string; setReason: (reason: string) => void };
-
-/** The optional reason of a change, for the audit trail. */
-export function ReasonField({ reason, setReason }: ReasonProps) {
-  return h(LabelledInput, {
-    label: 'Reason (for the audit trail)',
-    value: reason,
-    change: setReason,
-    input: { type: 'text', maxLength: 500, placeholder: 'optional' },
-  });
 }
 
 /** What an operator has just ended on the page of an account. */

@@ -45,6 +45,7 @@ function SearchForm({ shown }: { shown: string }) {
     { class: 'toolbar', role: 'search', onSubmit: submit },
     h(LabelledInput, {
       label: 'Account, key, request, batch or file',
+      type: 'search',
       value: typed,
       change: setTyped,
       input: { placeholder: 'user:alice, svc_ABC123, req_…, batch_…, file-…', spellcheck: false, maxLength: 300 },

@@ -1,6 +1,7 @@
 import { type ComponentChildren, h } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import type { Api } from '../api/api.ts';
+import { LabelledInput } from './fields.ts';
 import { formatBytes } from './format.ts';
 import { Failure } from './loaded-view.ts';
 
@@ -118,4 +119,40 @@ export function saveFile(bytes: Blob, name: string): void {
   link.click();
   // By then the browser holds a reference to the bytes.
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}
+
+type AskDialogProps = {
+  title: string;
+  action: string;
+  account: string;
+  isDangerous?: boolean;
+  isReady?: boolean;
+  run: (reason: string) => Promise<void>;
+  close: () => void;
+  children?: ComponentChildren;
+};
+
+/** Asks for confirmation and a reason of a change of this account. */
+export function AskDialog({ account, run, children, ...dialog }: AskDialogProps) {
+  const [reason, setReason] = useState('');
+  return h(
+    ConfirmDialog,
+    { ...dialog, run: () => run(reason.trim()) },
+    h('p', null, h('code', null, account)),
+    children,
+    h(ReasonField, { reason, setReason }),
+  );
+}
+
+type ReasonProps = { reason: string; setReason: (reason: string) => void };
+
+/** The optional reason of a change, for the audit trail. */
+export function ReasonField({ reason, setReason }: ReasonProps) {
+  return h(LabelledInput, {
+    label: 'Reason (for the audit trail)',
+    type: 'text',
+    value: reason,
+    change: setReason,
+    input: { maxLength: 500, placeholder: 'optional' },
+  });
 }

@@ -82,6 +82,7 @@ export function Choice<Name extends string>({ legend, options, chosen, choose }:
 
 type LabelledInputProps = {
   label: string;
+  type: 'text' | 'search' | 'number';
   value: string;
   change: (value: string) => void;
   /** More attributes of the input. */
@@ -89,13 +90,13 @@ type LabelledInputProps = {
 };
 
 /** An input within its label, without a hint or error. */
-export function LabelledInput({ label, value, change, input }: LabelledInputProps) {
+export function LabelledInput({ label, type, value, change, input }: LabelledInputProps) {
   return h(
     'label',
     null,
     label,
     h('input', {
-      type: 'search',
+      type,
       autocomplete: 'off',
       ...input,
       value,
@@ -106,8 +107,8 @@ export function LabelledInput({ label, value, change, input }: LabelledInputProp
 
 type SelectProps<Name extends string> = {
   label: string;
-  /** The options and their labels. */
-  options: Readonly<Record<Name, string>>;
+  /** The options and their labels, in the order of the list. */
+  options: ReadonlyMap<Name, string>;
   value: Name;
   change: (name: Name) => void;
 };
@@ -124,14 +125,14 @@ export function Select<Name extends string>({ label, options, value, change }: S
         // Its options are the names.
         onChange: ({ currentTarget }: { currentTarget: HTMLSelectElement }) => change(currentTarget.value as Name),
       },
-      Object.entries<string>(options).map(([name, words]) => h('option', { key: name, value: name }, words)),
+      [...options].map(([name, words]) => h('option', { key: name, value: name }, words)),
     ),
   );
 }
 
 /** Options that are labelled with their names. */
-export function namedOptions(names: readonly string[]): Record<string, string> {
-  return Object.fromEntries(names.map((name) => [name, name]));
+export function namedOptions(names: readonly string[]): ReadonlyMap<string, string> {
+  return new Map(names.map((name) => [name, name]));
 }
 
 type FilterProps<State extends string> = {
@@ -149,7 +150,7 @@ export function StateFilter<State extends string>({ what, states, state, setStat
     { class: 'fields', role: 'search', onSubmit: (event: Event) => event.preventDefault() },
     h(Select<string>, {
       label: 'Show',
-      options: { '': `all ${what}`, ...Object.fromEntries(states.map((one) => [one, `${one} ${what}`])) },
+      options: new Map([['', `all ${what}`], ...states.map((one) => [one, `${one} ${what}`] as const)]),
       value: state ?? '',
       change: (value) => setState(states.find((one) => one === value)),
     }),

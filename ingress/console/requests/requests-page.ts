@@ -6,7 +6,7 @@ import type { Request, RequestList } from '../../routes/present-request.ts';
 import type { Api } from '../api/api.ts';
 import { useLoaded, usePolled } from '../api/use-loaded.ts';
 import { type RequestFilter, requestLink, requestsLink } from '../page/console-route.ts';
-import { LabelledInput, Select } from '../page/fields.ts';
+import { LabelledInput, namedOptions, Select } from '../page/fields.ts';
 import { StateBadge } from '../page/icons.ts';
 import { CopyButton } from '../page/identifiers.ts';
 import { LoadedView } from '../page/loaded-view.ts';
@@ -42,6 +42,7 @@ function FindForm() {
     { role: 'search', onSubmit: submit },
     h(LabelledInput, {
       label: 'Find by ID',
+      type: 'search',
       value: typed,
       change: setTyped,
       input: { placeholder: 'x-request-id, or the id of an answer', spellcheck: false, maxLength: 200 },
@@ -50,7 +51,7 @@ function FindForm() {
   );
 }
 
-const outcomes = { completed: 'completed', failed: 'failed', cancelled: 'cancelled', lost: 'lost' };
+const outcomes = namedOptions(['completed', 'failed', 'cancelled', 'lost']);
 
 /** Each choice is in the address, so that it can be shared and Back returns to it. */
 function Filters({ api, filter }: { api: Api; filter: RequestFilter }) {
@@ -60,8 +61,8 @@ function Filters({ api, filter }: { api: Api; filter: RequestFilter }) {
     const { [name]: _, ...others } = filter;
     window.location.hash = requestsLink(value === '' ? others : { ...others, [name]: value });
   };
-  const modelNames = Object.fromEntries((models.value?.data ?? []).map(({ id }) => [id, id]));
-  const keyNames = Object.fromEntries((keys.value?.data ?? []).map(({ id, name }) => [id, name]));
+  const modelNames = namedOptions((models.value?.data ?? []).map(({ id }) => id));
+  const keyNames = new Map((keys.value?.data ?? []).map(({ id, name }) => [id, name]));
   return h(
     'div',
     { class: 'filters', role: 'group', 'aria-label': 'Filters' },
@@ -74,15 +75,15 @@ function Filters({ api, filter }: { api: Api; filter: RequestFilter }) {
 type FilterProps = {
   label: string;
   all: string;
-  options: Readonly<Record<string, string>>;
+  options: ReadonlyMap<string, string>;
   value: string | undefined;
   set: (value: string) => void;
 };
 
 /** What the address names stays on offer, also if it is none of the options. */
 function Filter({ label, all, options, value = '', set }: FilterProps) {
-  const offered = value === '' || Object.hasOwn(options, value) ? options : { ...options, [value]: value };
-  return h(Select<string>, { label, options: { '': all, ...offered }, value, change: set });
+  const named: [string, string][] = value === '' || options.has(value) ? [] : [[value, value]];
+  return h(Select<string>, { label, options: new Map([['', all], ...options, ...named]), value, change: set });
 }
 
 /** The newest page, and the pages that were asked for. While requests run, the newest page is read again. */

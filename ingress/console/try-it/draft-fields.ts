@@ -39,9 +39,10 @@ function LimitField({ endpoint, draft, change }: DraftProps & Pick<Props, 'endpo
   const usual = endpoint.maxTokensDefault;
   return h(LabelledInput, {
     label: 'Max output tokens',
+    type: 'number',
     value: draft.maxTokens,
     change: (maxTokens) => change({ maxTokens }),
-    input: { type: 'number', min: 1, placeholder: usual === undefined ? 'model limit' : String(usual) },
+    input: { min: 1, placeholder: usual === undefined ? 'model limit' : String(usual) },
   });
 }
 
@@ -80,9 +81,10 @@ function Sampling({ draft, change }: DraftProps) {
         h(LabelledInput, {
           key: name,
           label: sampling[name].label,
+          type: 'number',
           value: draft[name],
           change: (value) => change({ [name]: value }),
-          input: { type: 'number', min: 0, max: sampling[name].max, step: 'any', placeholder: 'model default' },
+          input: { min: 0, max: sampling[name].max, step: 'any', placeholder: 'model default' },
         }),
       ),
     ),

@@ -2,15 +2,16 @@
 export type DayRange = { start: string; end: string };
 
 /** The ranges that can be chosen, and their labels. */
-export const periods = {
-  'this-month': 'This month',
-  'last-month': 'Last month',
-  'last-7': 'Last 7 days',
-  'last-30': 'Last 30 days',
-  'last-90': 'Last 90 days',
-  own: 'Other days',
-} as const;
-export type Period = keyof typeof periods;
+export type Period = 'this-month' | 'last-month' | 'last-7' | 'last-30' | 'last-90' | 'own';
+
+export const periods: ReadonlyMap<Period, string> = new Map([
+  ['this-month', 'This month'],
+  ['last-month', 'Last month'],
+  ['last-7', 'Last 7 days'],
+  ['last-30', 'Last 30 days'],
+  ['last-90', 'Last 90 days'],
+  ['own', 'Other days'],
+]);
 
 const dayMs = 86_400_000;
 

@@ -1,5 +1,6 @@
 import { h } from 'preact';
 import { useId, useState } from 'preact/hooks';
+import type { failingTime } from '../../../shared/store/records/webhooks.ts';
 import type { CreatedWebhook, Webhook, WebhookList } from '../../routes/present-webhook.ts';
 import type { Api } from '../api/api.ts';
 import { ApiFailure } from '../api/api-failure.ts';
@@ -123,7 +124,7 @@ type CardProps = {
 };
 
 const reasons = {
-  failing: 'The service has disabled it: no attempt has succeeded for days.',
+  failing: `The service has disabled it: no attempt of ${'three days' satisfies typeof failingTime.text} has succeeded.`,
   gone: 'The service has disabled it: your server answered 410 Gone.',
 };
 

@@ -1,4 +1,4 @@
-import { endpointNames } from '../../../shared/endpoints/routes.ts';
+import { endpointNames } from '../../../shared/endpoints/endpoints.ts';
 import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 import type { Operation } from './read-document.ts';
 

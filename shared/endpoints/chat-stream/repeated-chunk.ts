@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { ownText } from '../../json/json-values.ts';
+import { ownText } from '../../json/texts.ts';
 import { searchedCharactersMin } from '../answers/written-text.ts';
 import { type Chunk, parseChunk, usageIn, writtenIn } from './follow-answer.ts';
 

@@ -18,19 +18,17 @@ import { choicesMax } from '../fields/output-limit.ts';
 import { refusedByDefault } from '../fields/refused-fields.ts';
 import {
   estimateWithMedia,
-  fieldTexts,
   type MediaSum,
   type ReadMedia,
   readAll,
   readOpenAiMedia,
-  textsIn,
   tokensOfMessages,
-  toolTexts,
   within,
   withinEach,
   withoutMedia,
   withoutOpaque,
 } from '../tokens/media-tokens.ts';
+import { fieldTexts, textsIn, toolTexts } from '../tokens/prompt-texts.ts';
 
 /**
  * The schemas of requests of `POST /v1/chat/completions`, as far as the service reads them. Source: the OpenAI API reference, chat

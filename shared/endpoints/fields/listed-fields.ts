@@ -1,6 +1,7 @@
 import { oncePerObject } from '../../concurrency/single-flight.ts';
-import { shownName, type ValidationIssue } from '../../errors.ts';
-import { isObject, type Json, shorten } from '../../json/json-values.ts';
+import { fieldPath, type ValidationIssue } from '../../errors.ts';
+import { isObject, type Json } from '../../json/json-values.ts';
+import { shownName } from '../../json/texts.ts';
 import {
   type ClientGrammar,
   clientGrammars,
@@ -57,8 +58,8 @@ type Rules = {
   dropsUnknown: boolean;
 };
 
-/** Longer names are truncated in errors. Less than the length of a key, which may not be repeated. */
-const nameLengthMax = 32;
+/** Longer names are truncated in errors. */
+const nameLengthMax = 64;
 
 /** The lists of a plan file. */
 export const listedFieldsOf = oncePerObject(createListedFields);
@@ -129,11 +130,11 @@ function firstOf(issues: Iterable<ValidationIssue>): ValidationIssue[] {
 function* faultsOf(request: Json, rules: Rules, format: FieldFormat): Generator<ValidationIssue> {
   for (const field in request) {
     if (format.published.has(field) || rules.fields.has(field)) continue;
-    const listed = shorten(field, nameLengthMax);
+    const listed = shownName(field, nameLengthMax);
     const counted = countedName(field);
     // A field that is refused for a reason is no typing error.
     const meant = counted === 'other' ? nearName(field, [...format.published, ...rules.fields]) : undefined;
-    yield unlisted({ path: shownName(listed), listed, counted, meant }, rules);
+    yield unlisted({ path: fieldPath(listed), listed, counted, meant }, rules);
   }
   yield* formatFaults(request, format.outputFormat, rules);
   yield* innerFaults(request, rules);
@@ -163,9 +164,9 @@ function* mediaFaults(request: Json, fields: readonly string[], rules: Rules): G
     } else if (kind === 'tooDeep') {
       yield { path, message: 'is nested too deeply', refused: field };
     } else if (kind === 'unknownPart') {
-      const listed = `content.${shorten(value.type, nameLengthMax)}`;
+      if (rules.fields.has(`content.${value.type}`)) continue;
       const counted = countedFields.has(value.type) ? value.type : 'content';
-      if (!rules.fields.has(listed)) yield unlisted({ path, listed, counted }, rules);
+      yield unlisted({ path, listed: `content.${shownName(value.type, nameLengthMax)}`, counted }, rules);
     } else if (kind === 'address') {
       const message = refuseMediaAddress(value.address, rules.mediaHosts);
       if (message !== undefined) yield { path, message, refused: field };
@@ -206,8 +207,9 @@ function* formatFaults(request: Json, steps: readonly string[], rules: Rules): G
   if (!isObject(format)) return;
   yield* misspeltTypes(format, { path, refused });
   if (typeof format.type !== 'string' || publishedFormats.has(format.type)) return;
-  const listed = `${path}.${shorten(format.type, nameLengthMax)}`;
-  if (!rules.fields.has(listed)) yield unlisted({ path: `${path}.type`, listed, counted: refused }, rules);
+  if (rules.fields.has(`${path}.${format.type}`)) return;
+  const listed = `${path}.${shownName(format.type, nameLengthMax)}`;
+  yield unlisted({ path: `${path}.type`, listed, counted: refused }, rules);
 }
 
 /** Checks members of listed fields that have the same effect as an unlisted field. */
@@ -231,9 +233,8 @@ type Members = { field: string; members: Json; isFree: (name: string) => boolean
 
 function* memberFaults({ field, members, isFree }: Members, rules: Rules): Generator<ValidationIssue> {
   for (const name in members) {
-    const path = `${field}.${shorten(name, nameLengthMax)}`;
-    if (isFree(name) || rules.fields.has(path)) continue;
-    yield unlisted({ path, counted: field }, rules);
+    if (isFree(name) || rules.fields.has(`${field}.${name}`)) continue;
+    yield unlisted({ path: `${field}.${shownName(name, nameLengthMax)}`, counted: field }, rules);
   }
 }
 

@@ -8,20 +8,18 @@ import { tokensByPixels, tokensPerImage } from '../tokens/image-tokens.ts';
 import {
   type EmptiedPart,
   estimateWithMedia,
-  fieldTexts,
   isBase64,
   type MediaSum,
   type Part,
   type ReadMedia,
   readAll,
   sizeOfFile,
-  textsIn,
   tokensOfMessages,
-  toolTexts,
   withinEach,
   withoutMedia,
   withoutOpaque,
 } from '../tokens/media-tokens.ts';
+import { fieldTexts, textsIn, toolTexts } from '../tokens/prompt-texts.ts';
 
 /** The schemas of requests of `POST /v1/messages`, as far as the service reads them. Source: Anthropic's API reference and SDKs. */
 

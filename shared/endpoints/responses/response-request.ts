@@ -7,18 +7,16 @@ import { configurationUpdate } from '../fields/hosted-tools.ts';
 import { tokensByTiles } from '../tokens/image-tokens.ts';
 import {
   estimateWithMedia,
-  fieldTexts,
   isBase64,
   type MediaSum,
   type ReadMedia,
   readOpenAiMedia,
-  textsIn,
   tokensOfMessages,
   tokensPerMessage,
-  toolTexts,
   withoutMedia,
   withoutOpaque,
 } from '../tokens/media-tokens.ts';
+import { fieldTexts, textsIn, toolTexts } from '../tokens/prompt-texts.ts';
 
 const object = z.looseObject({});
 const nullableObject = object.nullish();

@@ -1,4 +1,5 @@
-import { isObject, ownText } from '../../json/json-values.ts';
+import { isObject } from '../../json/json-values.ts';
+import { ownText } from '../../json/texts.ts';
 import type { TypedEvent } from '../answers/convert-events.ts';
 import { writtenText } from '../answers/written-text.ts';
 import type { SizeBudget } from '../definition/answer-format.ts';

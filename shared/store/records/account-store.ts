@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
-import { storedDate as date } from '../../json/json-values.ts';
+import { storedDate as date } from '../../json/stored-values.ts';
 import type { Collection, Decide, OpenDocuments } from '../documents.ts';
 import { compareBytes, listWanted } from '../lists.ts';
 import { type Account, accountSchema, type GuestSecrets, isGone, isRemoved, type MonthTopUp } from './account.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { storedDate as date } from '../../json/json-values.ts';
+import { storedDate as date } from '../../json/stored-values.ts';
 import { guestPlan } from '../../plan-file/plan-file-schema.ts';
 import { keySchema, keyScopeSchema } from './key.ts';
 

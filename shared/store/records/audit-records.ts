@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { encodeTime } from 'ulid';
 import { z } from 'zod';
-import { storedDate } from '../../json/json-values.ts';
+import { storedDate } from '../../json/stored-values.ts';
 import { type Account, auditedChangeSchema, type Change } from './account.ts';
 
 export const auditRecordSchema = z.object({

@@ -9,7 +9,7 @@ import {
   type WantedBytes,
 } from '../../batches/batch-room.ts';
 import { hasJustEnded, isOver } from '../../batches/batch-states.ts';
-import { storedDate, storedJson } from '../../json/json-values.ts';
+import { storedDate, storedJson } from '../../json/stored-values.ts';
 import { type Collection, type Decide, type OpenDocuments, withNextVersion } from '../documents.ts';
 
 /**

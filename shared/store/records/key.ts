@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { ApiError } from '../../errors.ts';
-import { storedDate as date } from '../../json/json-values.ts';
+import { storedDate as date } from '../../json/stored-values.ts';
 
 const limit = z.int().positive();
 

@@ -10,7 +10,7 @@ import { createWebhookStore, webhookCollections } from './webhooks.ts';
 /**
  * The permanent data of the service: accounts and devices with their keys, and their usage. It is kept in MongoDB or SQLite, and both pass
  * the same contract suite (contract.md#r1-two-stores, decisions.md#two-stores-behind-one-interface). Only usage and the bytes of files are
- * written for each database: all else is in documents (`documents.ts`).
+ * written for each database: all else is in documents (`shared/store/documents.ts`).
  *
  * Every method fails with `ApiError` `SERVICE_UNAVAILABLE`, within seconds, if the store is unreachable or stays busy, and once it is
  * closed: an outage is never reported as "not found". A change that failed this way may still have been made.

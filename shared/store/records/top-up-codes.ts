@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { ApiError } from '../../errors.ts';
-import { storedDate as date } from '../../json/json-values.ts';
+import { storedDate as date } from '../../json/stored-values.ts';
 import { type Collection, type Decide, type OpenDocuments, type Query, valueTaken } from '../documents.ts';
 import { listWanted } from '../lists.ts';
 

@@ -1,26 +1,18 @@
 import { z } from 'zod';
-import { storedDate as date } from '../../json/json-values.ts';
+import { storedDate as date } from '../../json/stored-values.ts';
 import { type Collection, type Decide, type OpenDocuments, withNextVersion } from '../documents.ts';
 
-/** Every type of events: when it is sent, and what its data is. Pages and schemas read this list. Batches have OpenAI's names. */
-export const webhookEventTypes = {
-  'batch.completed': { when: 'a batch has completed', data: '`id`: the batch' },
-  'batch.failed': { when: 'the file of a batch was refused', data: '`id`: the batch' },
-  'batch.expired': { when: 'the time of a batch was over', data: '`id`: the batch' },
-  'batch.cancelled': { when: 'a batch was cancelled', data: '`id`: the batch' },
-  'quota.threshold': {
-    when: 'usage of the month has reached 80, 95 or 100 % of the allowance, once each',
-    data: '`period` (`YYYY-MM`), `threshold`, `used`, `limit`',
-  },
-  'key.expiring': {
-    when: 'a [further key](keys.md) expires within seven days, once for each expiry',
-    data: '`id`, `name`, `expires_at`',
-  },
-} as const;
+/** Every type of events. Batches have OpenAI's names. */
+export const webhookEvents = [
+  'batch.completed',
+  'batch.failed',
+  'batch.expired',
+  'batch.cancelled',
+  'quota.threshold',
+  'key.expiring',
+] as const;
 
-export type WebhookEvent = keyof typeof webhookEventTypes;
-
-export const webhookEvents = Object.keys(webhookEventTypes) as [WebhookEvent, ...WebhookEvent[]]; // its keys are the types
+export type WebhookEvent = (typeof webhookEvents)[number];
 
 /** How long a delivery is tried, and every attempt may fail before its endpoint is disabled. */
 export const failingTime = { days: 3, text: 'three days' } as const;

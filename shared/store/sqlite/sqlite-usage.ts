@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { z } from 'zod';
-import { storedJson } from '../../json/json-values.ts';
+import { storedJson } from '../../json/stored-values.ts';
 import { compareBytes } from '../lists.ts';
 import {
   byMonth,

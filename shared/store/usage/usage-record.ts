@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { storedDate } from '../../json/json-values.ts';
+import { storedDate } from '../../json/stored-values.ts';
 
 const count = z.int().nonnegative();
 const milliseconds = z.int().nonnegative();

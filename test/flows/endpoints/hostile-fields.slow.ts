@@ -1,5 +1,5 @@
 import test from 'ava';
-import { endpointAt } from '../../../shared/endpoints/routes.ts';
+import { endpointAt } from '../../../shared/endpoints/endpoints.ts';
 import { type Stack, startStack } from '../../stack/stack.ts';
 import type { ClientForm } from '../../support/client-forms/client-form.ts';
 import { everyForm } from '../../support/client-forms/every-form.ts';

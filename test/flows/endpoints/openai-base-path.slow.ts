@@ -1,6 +1,6 @@
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
-import { endpoints } from '../../../shared/endpoints/routes.ts';
+import { endpoints } from '../../../shared/endpoints/endpoints.ts';
 import { documentedRoutes } from '../../support/api-routes.ts';
 import { exchange, type RawAnswer } from '../../support/raw-http.ts';
 import { head } from '../../support/refusal.ts';

@@ -316,7 +316,7 @@ function jsonCases(route: Route, call: Call, key: string): Case[] {
     withField('unknown'),
     withField('__proto__'),
     // No error repeats a key.
-    withField(key, `${key.slice(0, 32)}…: is not `),
+    withField(key, `${maskKey(key)}: is not `),
     ...fieldsOf(body.schema).flatMap(([name, field]) => {
       const missing = isRequired(field) ? [undefined, null] : [];
       const wrong = rejected<unknown>(field, [...missing, ...wrongValues]);

@@ -1,4 +1,4 @@
-import { endpointNames, endpoints } from '../../../shared/endpoints/routes.ts';
+import { endpointNames, endpoints } from '../../../shared/endpoints/endpoints.ts';
 import type { StackModel } from '../../stack/plan.ts';
 import { documentedRoutes } from '../../support/api-routes.ts';
 import type { Route } from '../../support/documented-answers.ts';

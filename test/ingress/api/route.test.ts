@@ -1,7 +1,7 @@
 import test from 'ava';
 import { z } from 'zod';
 import { named, route } from '../../../ingress/api/route.ts';
-import { endpoints } from '../../../shared/endpoints/routes.ts';
+import { endpoints } from '../../../shared/endpoints/endpoints.ts';
 import { documentedRoutes } from '../../support/api-routes.ts';
 
 const about = { tag: 'Keys', summary: 'A route.', answers: { description: 'Text.', schema: 'object' } } as const;

@@ -3,7 +3,7 @@ import { changesOf, draftOf, emptyDraft, usualFiles } from '../../../ingress/con
 import { endpointPaths, offeredPaths } from '../../../ingress/console/keys/key-form.ts';
 import { newKeyBody } from '../../../ingress/routes/key-fields.ts';
 import type { Key } from '../../../ingress/routes/present-key.ts';
-import { endpoints } from '../../../shared/endpoints/routes.ts';
+import { endpoints } from '../../../shared/endpoints/endpoints.ts';
 
 /** With seconds, which the form does not show. */
 const expiresAt = Date.UTC(2099, 0, 1, 12, 30, 15) / 1000;

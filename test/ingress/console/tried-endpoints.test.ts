@@ -12,7 +12,7 @@ import { embeddings } from '../../../ingress/console/try-it/try-embeddings.ts';
 import { messages } from '../../../ingress/console/try-it/try-messages.ts';
 import { rerank } from '../../../ingress/console/try-it/try-rerank.ts';
 import { responses } from '../../../ingress/console/try-it/try-responses.ts';
-import { endpoints } from '../../../shared/endpoints/routes.ts';
+import { endpoints } from '../../../shared/endpoints/endpoints.ts';
 
 const all: readonly TriedEndpoint[] = [chat, responses, messages, completions, embeddings, rerank];
 const user = { role: 'user' as const, content: `It's "me"\n` };

@@ -7,7 +7,7 @@ import { exampleModels } from '../../../ingress/documentation/reference/request-
 import { fillPlaceholders, renderMarkdown } from '../../../ingress/documentation/render-markdown.ts';
 import { placeholders } from '../../../ingress/pages/documentation-site.ts';
 import { usageSchema } from '../../../ingress/usage/usage-report.ts';
-import { endpointAt, endpoints } from '../../../shared/endpoints/routes.ts';
+import { endpointAt, endpoints } from '../../../shared/endpoints/endpoints.ts';
 import {
   type ApiError,
   deadlineExceeded,

@@ -1,7 +1,7 @@
 import test, { type ExecutionContext } from 'ava';
 import { BackendError } from '../../../shared/endpoints/answers/backend-error.ts';
 import type { AnswerAssembler } from '../../../shared/endpoints/definition/answer-format.ts';
-import { endpointAt } from '../../../shared/endpoints/routes.ts';
+import { endpointAt } from '../../../shared/endpoints/endpoints.ts';
 import { streamOptions } from '../../support/stream-options.ts';
 
 const one = () => 1;

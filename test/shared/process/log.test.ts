@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import test from 'ava';
 import { makeKey, maskKey } from '../../../ingress/authentication/api-key.ts';
-import { maskKeys } from '../../../shared/process/log.ts';
+import { maskKeys } from '../../../shared/json/texts.ts';
 
 const module = new URL('../../../shared/process/log.ts', import.meta.url).href;
 

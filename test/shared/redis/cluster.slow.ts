@@ -5,6 +5,7 @@ import { checkWritesOfNodes, createCheckWrites, pingsOfNodes } from '../../../sh
 import { hashTagOf } from '../../../shared/redis/cluster.ts';
 import {
   connectForWork,
+  existingKeys,
   ifAvailable,
   inOneSlot,
   mastersOf,
@@ -17,7 +18,6 @@ import { guestMintsKey } from '../../../shared/redis/keys.ts';
 import { loadScript } from '../../../shared/redis/load-lua.ts';
 import { fieldsOf, openInbox } from '../../../shared/redis/stream-inbox.ts';
 import { waitForRedis } from '../../../shared/redis/wait-for-redis.ts';
-import { existingKeys } from '../../../workers/replies/watch-readers.ts';
 import { type ClusterSide, openClusterSide } from '../../support/cluster-side.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 

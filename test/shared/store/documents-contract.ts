@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import fc from 'fast-check';
 import { z } from 'zod';
-import { storedDate } from '../../../shared/json/json-values.ts';
+import { storedDate } from '../../../shared/json/stored-values.ts';
 import {
   type Collection,
   type Documents,

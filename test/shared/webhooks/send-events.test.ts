@@ -1,14 +1,12 @@
 import test from 'ava';
+import { noteThresholds, reachedThresholds, untoldThresholds } from '../../../shared/webhooks/quota-thresholds.ts';
 import {
   eventOf,
   isSubscribed,
   makeDue,
-  noteThresholds,
   payloadOf,
-  reachedThresholds,
   type SendStore,
   sendEvents,
-  untoldThresholds,
 } from '../../../shared/webhooks/send-events.ts';
 import { createSqliteHome } from '../store/sqlite-home.ts';
 import { deliveryOf, endpointOf, scheduleOf } from '../store/webhook-records.ts';

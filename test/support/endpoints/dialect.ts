@@ -4,7 +4,7 @@ import type {
   ReportedUsage,
   WholeAnswer,
 } from '../../../shared/endpoints/definition/answer-format.ts';
-import { endpointAt } from '../../../shared/endpoints/routes.ts';
+import { endpointAt } from '../../../shared/endpoints/endpoints.ts';
 import { streamOptions } from '../stream-options.ts';
 
 export type Json = Record<string, unknown>;

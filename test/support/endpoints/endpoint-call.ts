@@ -1,8 +1,8 @@
 import { parseJsonBody } from '../../../ingress/listener/json-body.ts';
 import type { Endpoint } from '../../../shared/endpoints/definition/endpoint.ts';
 import { type Call, type CallableModel, readCall } from '../../../shared/endpoints/definition/read-call.ts';
+import { endpointNames } from '../../../shared/endpoints/endpoints.ts';
 import { createListedFields } from '../../../shared/endpoints/fields/listed-fields.ts';
-import { endpointNames } from '../../../shared/endpoints/routes.ts';
 import { ApiError } from '../../../shared/errors.ts';
 
 const model: CallableModel & { extraTools?: string[] } = {

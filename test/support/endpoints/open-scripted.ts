@@ -1,5 +1,5 @@
 import type { TestFn } from 'ava';
-import { generatingNames } from '../../../shared/endpoints/routes.ts';
+import { generatingNames } from '../../../shared/endpoints/endpoints.ts';
 import { type Stack, startStack } from '../../stack/stack.ts';
 import { openAccount } from './open-account.ts';
 import { startScriptedBackend } from './scripted-backend.ts';

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
-import { endpointAt } from '../../../shared/endpoints/routes.ts';
+import { endpointAt } from '../../../shared/endpoints/endpoints.ts';
 import type { UsageAttempt, UsageRecord } from '../../../shared/store/usage/usage-record.ts';
 import type { Call } from '../../stack/model-server.ts';
 import { type AskedRequest, answerTo, questionOf } from './ask.ts';

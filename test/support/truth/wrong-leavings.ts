@@ -1,4 +1,4 @@
-import { endpointAt } from '../../../shared/endpoints/routes.ts';
+import { endpointAt } from '../../../shared/endpoints/endpoints.ts';
 import type { UsageRecord } from '../../../shared/store/usage/usage-record.ts';
 import { countPromptTokens, countTokens } from '../../../workers/failover/count-tokens.ts';
 import { formAt } from '../client-forms/every-form.ts';

@@ -10,8 +10,8 @@ import {
   reduceAccount,
 } from '../../../workers/batches/account-state.ts';
 import type { NextLine, RefusedNextLine } from '../../../workers/batches/files/batch-feed.ts';
-import { isUnavailable } from '../../../workers/batches/line-window.ts';
 import type { LineChange } from '../../../workers/batches/lines/line-events.ts';
+import { isUnavailable } from '../../../workers/batches/model-health.ts';
 import { batchOf, retryOf } from '../../shared/store/batch-records.ts';
 
 const now = 1_000_000;

@@ -1,16 +1,13 @@
 import test from 'ava';
+import { createMayQueue, hasRoom, type LineInProgress, mayQueueFor } from '../../../workers/batches/line-window.ts';
 import {
-  createMayQueue,
-  hasRoom,
   isUnavailable,
-  type LineInProgress,
   type ModelHealth,
   mayProbe,
-  mayQueueFor,
   withAnswer,
   withFailure,
   withProbe,
-} from '../../../workers/batches/line-window.ts';
+} from '../../../workers/batches/model-health.ts';
 
 const now = 100_000;
 

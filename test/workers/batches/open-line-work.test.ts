@@ -2,7 +2,7 @@ import type { ExecutionContext } from 'ava';
 import test from 'ava';
 import { ApiError, temporarilyUnavailable } from '../../../shared/errors.ts';
 import { partitionOf } from '../../../shared/redis/keys.ts';
-import { createPartitionBreaker } from '../../../workers/batches/open-line-work.ts';
+import { createPartitionBreaker } from '../../../workers/batches/lines/admit-line.ts';
 
 const account = 'user:ann';
 const others = Array.from({ length: 1_000 }, (_, index) => `user:${index}`);

@@ -15,7 +15,7 @@ import {
   type LaneWorker,
 } from '../../../workers/queue/lane-worker.ts';
 import { createReplyFrames } from '../../../workers/replies/send-reply.ts';
-import { createFailLostRequest } from '../../../workers/requests/open-request-work.ts';
+import { createFailLostRequest } from '../../../workers/requests/process-request.ts';
 import { answerFor } from '../../stack/model-server.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { recordedLog } from '../../support/recorded-log.ts';

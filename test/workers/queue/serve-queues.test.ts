@@ -7,7 +7,7 @@ import { inferenceJobSchema } from '../../../shared/jobs/inference-job.ts';
 import { jobName, modelQueue, workerOptions } from '../../../shared/jobs/queues.ts';
 import type { Redis } from '../../../shared/redis/connections.ts';
 import type { Lane } from '../../../shared/redis/keys.ts';
-import type { Outcome, ProcessJob } from '../../../workers/failover/run.ts';
+import type { JobOutcome, ProcessJob } from '../../../workers/failover/run.ts';
 import { createHeldPayloads, type HeldPayloads } from '../../../workers/queue/lane-worker.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { openServedQueues, slotsForAll } from '../../support/served-queues.ts';
@@ -21,7 +21,7 @@ test.before(async () => {
 
 test.after.always(() => given?.[Symbol.asyncDispose]());
 
-type Held = { lane: Lane; data: unknown; signal: AbortSignal; end: (outcome?: Outcome) => void };
+type Held = { lane: Lane; data: unknown; signal: AbortSignal; end: (outcome?: JobOutcome) => void };
 
 type Wishes = { models?: number; concurrency: number; batchConcurrency: number; payloads?: HeldPayloads };
 

@@ -1,5 +1,6 @@
 import test from 'ava';
-import { existingKeys, watchReaders } from '../../../workers/replies/watch-readers.ts';
+import { existingKeys } from '../../../shared/redis/connections.ts';
+import { watchReaders } from '../../../workers/replies/watch-readers.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 import { watchRedis } from '../../support/watch-redis.ts';

@@ -6,7 +6,7 @@ import { storeUnavailable } from '../../../shared/store/documents.ts';
 import type { Store } from '../../../shared/store/records/store.ts';
 import type { UsageStore } from '../../../shared/store/usage/usage-store.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
-import { createBackoff } from '../../../workers/upkeep/repeat-task.ts';
+import { createBackoff } from '../../../workers/upkeep/backoff.ts';
 import { createDrainHeld, createDrainPartition, type DrainReport } from '../../../workers/usage/drain-partition.ts';
 import { createTrimSchedule } from '../../../workers/usage/outbox.ts';
 import { createSqliteHome, type SqliteHome } from '../../shared/store/sqlite-home.ts';

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import test from 'ava';
 import type { WebhookSchedule } from '../../../shared/store/records/webhooks.ts';
-import { createBackoff } from '../../../workers/upkeep/repeat-task.ts';
+import { createBackoff } from '../../../workers/upkeep/backoff.ts';
 import { startDelivering } from '../../../workers/webhooks/start-delivering.ts';
 import { scheduleOf } from '../../shared/store/webhook-records.ts';
 import { recordedLog } from '../../support/recorded-log.ts';

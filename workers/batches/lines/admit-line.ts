@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import {
-  type ApiError,
+  ApiError,
   keyQuotaExceeded,
   planLimit,
   quotaExceeded,
@@ -13,6 +13,7 @@ import type { Admit, LookKey } from '../../../shared/limits/admit.ts';
 import type { AskLimits } from '../../../shared/limits/ask-limits.ts';
 import { batchAllowanceOf, isUsedUp, overageMaxOf, quotaOf } from '../../../shared/limits/quota.ts';
 import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
+import { partitionOf } from '../../../shared/redis/keys.ts';
 import type { Account, Caller } from '../../../shared/store/records/account.ts';
 import { type KeyScope, refuseOutsideKey } from '../../../shared/store/records/key.ts';
 import type { BatchJob } from './batch-job.ts';
@@ -123,6 +124,7 @@ function refuse(error: ApiError): AdmittedLine {
 type LineScope = { [Name in 'endpoints' | 'models' | 'limits']: KeyScope[Name] | undefined };
 
 const callersMax = 10_000;
+
 /** As in the ingress. If Redis loses its last writes, a stale caller is used no longer than this. */
 const keptMs = 60_000;
 
@@ -147,3 +149,36 @@ export function createKnownCallers() {
 }
 
 type KnownCallers = ReturnType<typeof createKnownCallers>;
+
+/** Makes a call for an account, or fails at once with `SERVICE_UNAVAILABLE` while calls for its partition fail. */
+type CallPartition = <T>(account: string, call: () => Promise<T>) => Promise<T>;
+
+/** After a call has failed, the next one is tried after this time. */
+const partitionPauseMs = 2_000;
+
+/**
+ * Stops the calls for accounts of a partition whose node does not answer, except one at a time that finds out whether it does again. Each
+ * call takes a second to fail, and hundreds of lines of such an account can be in the queue of a model. They would occupy the batch lane in
+ * turns. A call that fails because of the store stops them, too: they would fail like it.
+ */
+export function createPartitionBreaker(now: () => number = () => performance.now()): CallPartition {
+  const tryAt = new Map<number, number>();
+
+  return async function callPartition(account, call) {
+    const partition = partitionOf(account);
+    const at = tryAt.get(partition);
+    if (at !== undefined) {
+      if (now() < at) throw temporarilyUnavailable(new Error('calls for this partition fail'));
+      tryAt.set(partition, now() + partitionPauseMs);
+    }
+    try {
+      const answer = await call();
+      tryAt.delete(partition);
+      return answer;
+    } catch (error) {
+      if (error instanceof ApiError && error.code === 'SERVICE_UNAVAILABLE')
+        tryAt.set(partition, now() + partitionPauseMs);
+      throw error;
+    }
+  };
+}

@@ -6,7 +6,7 @@ import { unchallengedMs } from '../../../shared/jobs/queues.ts';
 import type { BatchStore } from '../../../shared/store/records/batch-store.ts';
 import { type AnswerOutcome, refusedBy, tooLongFor, type UsageCounters } from '../../failover/answer-outcome.ts';
 import { promptUsage, unknownUsage } from '../../failover/answer-usage.ts';
-import type { CallingRun, Outcome, StopReason } from '../../failover/run.ts';
+import type { CallingRun, JobOutcome, StopReason } from '../../failover/run.ts';
 import { textOfBody } from '../../replies/send-pieces.ts';
 import type { BatchJob } from './batch-job.ts';
 import type { EndLine, LineRun } from './end-line.ts';
@@ -20,7 +20,7 @@ import type { WriteResult } from './write-results.ts';
  */
 export type StartedLine = LineRun & CallingRun & { job: BatchJob; takenAt: number; hadTime: boolean };
 
-const done: Outcome = { outcome: 'done' };
+const done: JobOutcome = { outcome: 'done' };
 const fullMs = 1_000;
 
 export function createConcludeLine(deps: {
@@ -34,7 +34,7 @@ export function createConcludeLine(deps: {
   const { store, finishAttempt, writeResult, endLine, metrics, now } = deps;
 
   /** Ends a run by what its backends returned, or by the reason for which it was stopped. */
-  return async function concludeLine(run: StartedLine, found: AnswerOutcome, signal: AbortSignal): Promise<Outcome> {
+  return async function concludeLine(run: StartedLine, found: AnswerOutcome, signal: AbortSignal): Promise<JobOutcome> {
     const { job } = run;
     switch (found.outcome) {
       case 'answered':
@@ -63,7 +63,7 @@ export function createConcludeLine(deps: {
     }
   };
 
-  async function stop(run: StartedLine, { produced }: UsageCounters, signal: AbortSignal): Promise<Outcome> {
+  async function stop(run: StartedLine, { produced }: UsageCounters, signal: AbortSignal): Promise<JobOutcome> {
     const reason = run.signal.reason as StopReason; // nothing else aborts this signal
     const { job, ledger } = run;
     run.span?.set({ 'svc.outcome': 'stopped' }); // unless the line ends below
@@ -79,7 +79,7 @@ export function createConcludeLine(deps: {
   }
 
   /** After the result is stored, a failure to settle it is no reason to run the line again. */
-  async function end(run: StartedLine, result: BatchResult, signal: AbortSignal): Promise<Outcome> {
+  async function end(run: StartedLine, result: BatchResult, signal: AbortSignal): Promise<JobOutcome> {
     if (now() - run.takenAt > unchallengedMs && (await isCleared(run.job))) return finishAttempt.drop(run);
     const stored = await writeResult(result, run.job, signal);
     return endLine(run, stored).then(
@@ -96,7 +96,7 @@ export function createConcludeLine(deps: {
 }
 
 /** The outcome for a job that this worker must give up. If its lock was lost, another worker has the job, and ends the line. */
-export function handBack(job: BatchJob, reason: unknown): Outcome {
+export function handBack(job: BatchJob, reason: unknown): JobOutcome {
   return reason === ('lock lost' satisfies StopReason) ? done : { outcome: 'requeue', job };
 }
 

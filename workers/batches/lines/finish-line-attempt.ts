@@ -4,7 +4,7 @@ import { type ApiError, deadlineExceeded } from '../../../shared/errors.ts';
 import type { Release } from '../../../shared/limits/release.ts';
 import type { Log } from '../../../shared/process/log.ts';
 import type { BatchStore } from '../../../shared/store/records/batch-store.ts';
-import { createRunLedger, type Outcome } from '../../failover/run.ts';
+import { createRunLedger, type JobOutcome } from '../../failover/run.ts';
 import type { StartRun } from '../../requests/start-run.ts';
 import type { BatchJob, LineRequest } from './batch-job.ts';
 import type { EndLine } from './end-line.ts';
@@ -25,24 +25,24 @@ type Postponement = { pauseMs: number; reason: (typeof pauseReasons)[number]; ca
 /** Ends an attempt that has no result to write. Each method fails as the store and Redis do, and can then be repeated. */
 export interface FinishLineAttempt {
   /** The line has this result. Charges it to the request that produced it, and releases the lease of any other request. */
-  settle(line: TakenLine, result: BatchResult): Promise<Outcome>;
+  settle(line: TakenLine, result: BatchResult): Promise<JobOutcome>;
   /** The line is tried again as `retry` says, as its next request. */
-  retry(line: TakenLine, retry: BatchRetry): Promise<Outcome>;
+  retry(line: TakenLine, retry: BatchRetry): Promise<JobOutcome>;
   /** The request failed, but no backend caused it. After three such losses the line ends with this error. */
-  lose(line: TakenLine, error: ApiError, signal: AbortSignal): Promise<Outcome>;
+  lose(line: TakenLine, error: ApiError, signal: AbortSignal): Promise<JobOutcome>;
   /** The request's time is over. It is lost if `isLost`; otherwise it only waited, and the line continues as the next request. */
-  expire(line: TakenLine, isLost: boolean, signal: AbortSignal): Promise<Outcome>;
+  expire(line: TakenLine, isLost: boolean, signal: AbortSignal): Promise<JobOutcome>;
   /** The line is not run, at least not as this request. Pass `has ended` if a result was written that charges nothing. */
-  drop(line: TakenLine, hasEnded?: 'has ended'): Promise<Outcome>;
+  drop(line: TakenLine, hasEnded?: 'has ended'): Promise<JobOutcome>;
   /** The same job runs again after a pause. */
-  postpone(job: BatchJob, why: Postponement): Outcome;
+  postpone(job: BatchJob, why: Postponement): JobOutcome;
 }
 
 const lane = 'batch';
 const unavailableMs = 2_000;
 /** Higher than the count of any job. */
 export const afterAll = 1_000_000_000;
-const done: Outcome = { outcome: 'done' };
+const done: JobOutcome = { outcome: 'done' };
 
 type Deps = {
   store: Pick<BatchStore, 'findLine' | 'recordRetry'>;
@@ -60,22 +60,22 @@ export function createFinishLineAttempt(deps: Deps): FinishLineAttempt {
   const { store, metrics, log } = deps;
   const { releaseLease, charge } = createCharging(deps);
 
-  async function releaseAndSend(line: TakenLine, change: LineChange): Promise<Outcome> {
+  async function releaseAndSend(line: TakenLine, change: LineChange): Promise<JobOutcome> {
     if (!(await releaseLease(line))) deps.sendLineEvent(line.job, change);
     return done;
   }
 
-  async function drop(line: TakenLine, hasEnded?: 'has ended'): Promise<Outcome> {
+  async function drop(line: TakenLine, hasEnded?: 'has ended'): Promise<JobOutcome> {
     return releaseAndSend(line, hasEnded ? { type: 'ended', answered: false } : { type: 'dropped' });
   }
 
   /** Records the next request before it releases the lease: if the process dies in between, the job that is left is dropped. */
-  async function retry(line: TakenLine, next: BatchRetry): Promise<Outcome> {
+  async function retry(line: TakenLine, next: BatchRetry): Promise<JobOutcome> {
     const isRecorded = await store.recordRetry(next);
     return releaseAndSend(line, isRecorded ? { type: 'retry', retry: next } : { type: 'dropped' });
   }
 
-  async function lose(line: TakenLine, error: ApiError, signal: AbortSignal): Promise<Outcome> {
+  async function lose(line: TakenLine, error: ApiError, signal: AbortSignal): Promise<JobOutcome> {
     const next = retryAfterLoss(line.job, Date.now());
     metrics.batchLineRetries.inc({ endpoint: line.job.endpoint, reason: 'lost' });
     if (next !== undefined) return retry(line, next);
@@ -83,7 +83,7 @@ export function createFinishLineAttempt(deps: Deps): FinishLineAttempt {
     return drop(line, 'has ended');
   }
 
-  async function chargeOrDrop(line: TakenLine, result: BatchResult): Promise<Outcome> {
+  async function chargeOrDrop(line: TakenLine, result: BatchResult): Promise<JobOutcome> {
     return (await charge(line, result)) === 'over' ? drop(line, 'has ended') : done;
   }
 

@@ -3,8 +3,7 @@ import { within } from '../../../shared/concurrency/shutdown.ts';
 import { jobName, modelQueue, openQueue } from '../../../shared/jobs/queues.ts';
 import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../../shared/process/log.ts';
-import { ifAvailable, type Redis } from '../../../shared/redis/connections.ts';
-import { existingKeys } from '../../replies/watch-readers.ts';
+import { existingKeys, ifAvailable, type Redis } from '../../../shared/redis/connections.ts';
 import type { BatchJob } from './batch-job.ts';
 
 /** A line's job by its id. Without a model it may be in any queue. */

@@ -15,7 +15,7 @@ import type { FindAnswer } from '../../failover/find-answer.ts';
 import {
   type CallingRun,
   createRunLedger,
-  type Outcome,
+  type JobOutcome,
   type ProcessJob,
   type StopReason,
 } from '../../failover/run.ts';
@@ -42,7 +42,7 @@ type AdmittedRun = ReservedJob & {
   admitted: Extract<AdmittedLine, { outcome: 'admitted' }>;
 };
 
-const done: Outcome = { outcome: 'done' };
+const done: JobOutcome = { outcome: 'done' };
 /** A line that failed at one backend waits this long for another one. Then it makes room for a line of another model. */
 const waitForBackendMs = 1_000;
 /** Until a line of the same account that runs now may have ended. */
@@ -103,13 +103,13 @@ export function createProcessLine(deps: Deps): ProcessJob {
     }
   };
 
-  async function settle(line: TakenLine & { job: BatchJob }, stored: BatchResult): Promise<Outcome> {
+  async function settle(line: TakenLine & { job: BatchJob }, stored: BatchResult): Promise<JobOutcome> {
     return finishAttempt
       .settle(line, stored)
       .catch((error: unknown) => finishAttempt.postpone(line.job, unavailable(error)));
   }
 
-  async function admitAndRun(taking: ReservedJob, signal: AbortSignal): Promise<Outcome> {
+  async function admitAndRun(taking: ReservedJob, signal: AbortSignal): Promise<JobOutcome> {
     const { job, taken } = taking;
     using turn = deps.linePace.begin(job.account);
     if (turn.pauseMs > 0) return finishAttempt.postpone(job, { pauseMs: turn.pauseMs, reason: 'clients' });
@@ -132,7 +132,7 @@ export function createProcessLine(deps: Deps): ProcessJob {
   }
 
   /** An earlier attempt may hold a lease, because it was admitted. That is released. */
-  async function endUnrun(line: TakenLine, result: BatchResult, signal: AbortSignal): Promise<Outcome> {
+  async function endUnrun(line: TakenLine, result: BatchResult, signal: AbortSignal): Promise<JobOutcome> {
     await deps.writeResult(result, line.job, signal);
     if (line.taken > 1) return finishAttempt.drop(line, 'has ended');
     deps.sendLineEvent(line.job, { type: 'ended', answered: false });
@@ -147,7 +147,7 @@ function createRunLine(deps: Deps & { now: () => number }) {
   return async function runLine(
     { job, taken, takenAt, reservation, turn, start, admitted: { admission, plan } }: AdmittedRun,
     signal: AbortSignal,
-  ): Promise<Outcome> {
+  ): Promise<JobOutcome> {
     const { run, remainingMs } = start;
     using watch = watchRun(deps, { job, remainingMs, signal });
     const startedAt = now();

@@ -1,6 +1,6 @@
 import test from 'ava';
 import { hasContent } from '../../../../shared/endpoints/answers/written-text.ts';
-import { endpointAt } from '../../../../shared/endpoints/routes.ts';
+import { endpointAt } from '../../../../shared/endpoints/endpoints.ts';
 import { assembled, type Json, parsed, streamed } from '../../../support/endpoints/dialect.ts';
 
 const chat = '/v1/chat/completions';

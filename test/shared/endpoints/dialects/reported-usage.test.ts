@@ -1,6 +1,6 @@
 import test from 'ava';
 import type { ReportedUsage } from '../../../../shared/endpoints/definition/answer-format.ts';
-import { endpointAt } from '../../../../shared/endpoints/routes.ts';
+import { endpointAt } from '../../../../shared/endpoints/endpoints.ts';
 import { assembled, type Json, parsed, streamed } from '../../../support/endpoints/dialect.ts';
 import { streamOptions } from '../../../support/stream-options.ts';
 

@@ -3,9 +3,9 @@ import type { z } from 'zod';
 import { parseJsonBody } from '../../../../ingress/listener/json-body.ts';
 import { chat } from '../../../../shared/endpoints/chat/chat.ts';
 import type { Endpoint } from '../../../../shared/endpoints/definition/endpoint.ts';
+import { endpoints } from '../../../../shared/endpoints/endpoints.ts';
 import { messages } from '../../../../shared/endpoints/messages/messages.ts';
 import { responses } from '../../../../shared/endpoints/responses/responses.ts';
-import { endpoints } from '../../../../shared/endpoints/routes.ts';
 import { wellFormedJson } from '../../../../shared/json/exact-json.ts';
 import { callOf, faultsOf, faultyFields } from '../../../support/endpoints/endpoint-call.ts';
 

@@ -2,11 +2,11 @@ import test from 'ava';
 import { chat } from '../../../../shared/endpoints/chat/chat.ts';
 import type { Endpoint } from '../../../../shared/endpoints/definition/endpoint.ts';
 import { readCall } from '../../../../shared/endpoints/definition/read-call.ts';
+import { endpointNames } from '../../../../shared/endpoints/endpoints.ts';
 import { createListedFields, type FieldSettings } from '../../../../shared/endpoints/fields/listed-fields.ts';
 import { refusedEngineFields, refusedPublishedFields } from '../../../../shared/endpoints/fields/refused-fields.ts';
 import { countTokens, messages } from '../../../../shared/endpoints/messages/messages.ts';
 import { responses } from '../../../../shared/endpoints/responses/responses.ts';
-import { endpointNames } from '../../../../shared/endpoints/routes.ts';
 import { ApiError } from '../../../../shared/errors.ts';
 
 type Settings = FieldSettings['models'][string];

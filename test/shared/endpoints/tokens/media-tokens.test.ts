@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import test from 'ava';
-import { endpointAt } from '../../../../shared/endpoints/routes.ts';
+import { endpointAt } from '../../../../shared/endpoints/endpoints.ts';
 import { estimateTokens } from '../../../../shared/endpoints/tokens/estimate-tokens.ts';
 import { imageSize, tokensByPixels, tokensByTiles } from '../../../../shared/endpoints/tokens/image-tokens.ts';
 import { seededRandom } from '../../../support/random.ts';

@@ -1,7 +1,7 @@
 import test from 'ava';
 import fc from 'fast-check';
+import { endpointNames } from '../../../../shared/endpoints/endpoints.ts';
 import { createListedFields } from '../../../../shared/endpoints/fields/listed-fields.ts';
-import { endpointNames } from '../../../../shared/endpoints/routes.ts';
 import { parseLine, type ReadLine, readNameAndModel } from '../../../../workers/batches/files/parse-line.ts';
 import { batchPlan } from '../../../support/batch-plan.ts';
 import { anyField } from '../../../support/read-chat.ts';

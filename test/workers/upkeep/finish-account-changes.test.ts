@@ -4,7 +4,11 @@ import { auditLockKey } from '../../../shared/redis/keys.ts';
 import { storeUnavailable } from '../../../shared/store/documents.ts';
 import type { AuditStore, CopiedAudit } from '../../../shared/store/records/audit-store.ts';
 import { claimCode, type TopUpCode } from '../../../shared/store/records/top-up-codes.ts';
-import { startAccountRemoval, startAuditCopy, startCodeCompletion } from '../../../workers/upkeep/start-completions.ts';
+import {
+  startAccountRemoval,
+  startAuditCopy,
+  startCodeCompletion,
+} from '../../../workers/upkeep/finish-account-changes.ts';
 import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
 import { topUpCodeOf } from '../../shared/store/top-up-code-records.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
