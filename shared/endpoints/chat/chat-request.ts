@@ -21,10 +21,10 @@ import {
   type MediaSum,
   type ReadMedia,
   readAll,
+  readEach,
+  readField,
   readOpenAiMedia,
   tokensOfMessages,
-  within,
-  withinEach,
   withoutMedia,
   withoutOpaque,
 } from '../tokens/media-tokens.ts';
@@ -220,20 +220,20 @@ const readReasoning: ReadMedia = (message) =>
 
 /** Encrypted reasoning and signatures in the form of OpenRouter (its guide "Reasoning tokens"). */
 const readDetails: ReadMedia = (message) =>
-  withinEach(message, 'reasoning_details', (detail) =>
+  readEach(message, 'reasoning_details', (detail) =>
     withoutOpaque(detail, detail.type === 'reasoning.encrypted' ? 'data' : 'signature'),
   );
 
 /** Anthropic's parts in the form of LiteLLM (its guide "Reasoning content"). */
 const readThinking: ReadMedia = (message) =>
-  withinEach(message, 'thinking_blocks', (block) =>
+  readEach(message, 'thinking_blocks', (block) =>
     withoutOpaque(block, block.type === 'redacted_thinking' ? 'data' : 'signature'),
   );
 
-const readCalls: ReadMedia = (message) => withinEach(message, 'tool_calls', (call) => readSignature(call));
+const readCalls: ReadMedia = (message) => readEach(message, 'tool_calls', (call) => readSignature(call));
 
 /** The signature that Google's API returns with a message or a call (its guide "Thought signatures"). */
 const readSignature: ReadMedia = (part) =>
-  within(part, 'extra_content', (extra) =>
-    within(extra, 'google', (google) => withoutOpaque(google, 'thought_signature')),
+  readField(part, 'extra_content', (extra) =>
+    readField(extra, 'google', (google) => withoutOpaque(google, 'thought_signature')),
   );

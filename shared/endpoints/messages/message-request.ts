@@ -13,9 +13,9 @@ import {
   type Part,
   type ReadMedia,
   readAll,
+  readEach,
   sizeOfFile,
   tokensOfMessages,
-  withinEach,
   withoutMedia,
   withoutOpaque,
 } from '../tokens/media-tokens.ts';
@@ -152,7 +152,7 @@ const readMedia: ReadMedia = (part) => {
     case 'document':
       return readSource(part, sizeOfFile);
     case 'text':
-      return withinEach(part, 'citations', (citation) => withoutOpaque(citation, 'encrypted_index'));
+      return readEach(part, 'citations', (citation) => withoutOpaque(citation, 'encrypted_index'));
     case 'thinking':
       return withoutOpaque(part, 'signature');
     case 'compaction':

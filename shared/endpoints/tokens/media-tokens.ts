@@ -87,7 +87,7 @@ const readers: ReadonlyMap<unknown, ReadMedia> = new Map<unknown, ReadMedia>([
   ['input_audio', readAudio],
   ['audio_url', readAt('audio_url', audioBytesPerToken)],
   ['video_url', readAt('video_url', fileBytesPerToken)],
-  ['file', (part) => within(part, 'file', readFile)],
+  ['file', (part) => readField(part, 'file', readFile)],
   ['input_file', readFile],
 ]);
 
@@ -166,14 +166,14 @@ export function withoutOpaque(part: Part, field: string): EmptiedPart | undefine
 }
 
 /** Reads an object in a field of a part. */
-export function within(part: Part, field: string, read: ReadMedia): EmptiedPart | undefined {
+export function readField(part: Part, field: string, read: ReadMedia): EmptiedPart | undefined {
   const member = part[field];
   const found = isObject(member) ? read(member) : undefined;
   return found === undefined ? undefined : { ...found, emptied: { ...part, [field]: found.emptied } };
 }
 
 /** Reads each object of a list in a field of a part. */
-export function withinEach(part: Part, field: string, read: ReadMedia): EmptiedPart | undefined {
+export function readEach(part: Part, field: string, read: ReadMedia): EmptiedPart | undefined {
   const items: unknown = part[field];
   if (!Array.isArray(items)) return undefined;
   const found = items.map((item: unknown) => (isObject(item) ? read(item) : undefined));
