@@ -166,7 +166,7 @@ export function route<
 }
 
 /** In the order in which headers and texts list them. */
-const allMethods = ['GET', 'HEAD', 'POST', 'PATCH', 'DELETE'];
+const allMethods = ['HEAD', 'GET', 'POST', 'PATCH', 'DELETE'];
 
 /** These methods, each once and in the usual order. */
 export function sortedMethods(methods: readonly string[]): string[] {

@@ -704,7 +704,12 @@ test('a listed name that is longer than errors repeat is accepted', (t) => {
     response_format: { type },
     messages: [{ role: 'user', content: [{ type }] }],
   };
-  const extraFields = [`structured_outputs.${name}`, `response_format.${type}`, `content.${type}`];
+  const extraFields = [
+    'structured_outputs',
+    `structured_outputs.${name}`,
+    `response_format.${type}`,
+    `content.${type}`,
+  ];
   t.notThrows(() => parse(request, { extraFields }));
   t.is(pathsOf(request).length, 3);
 });
