@@ -48,8 +48,9 @@ export interface TriedEndpoint<Request extends object = object> {
   readonly isStreamed: boolean;
   /** Reads the data of an event, or a whole answer. */
   read(data: string): Step;
-  /** The same request as program code, which reads the key from the environment variable `KEY`. */
-  codeFor(language: Language, request: Request, baseUrl: string): string;
+  /** Programs that send the request, with the key from the environment variable `KEY`. */
+  node(request: Request, baseUrl: string): string;
+  python(request: Request, baseUrl: string): string;
 }
 
 export function written(messages: readonly Message[]): Message[] {
@@ -84,7 +85,12 @@ function openAiUrl(baseUrl: string): string {
   return `${baseUrl}/openai/v1`;
 }
 
-export function curlCode(url: string, request: object): string {
+/** A request as program code, with the key from the environment variable `KEY`. */
+export function codeFor(endpoint: TriedEndpoint, language: Language, request: object, baseUrl: string): string {
+  return language === 'curl' ? curlCode(`${baseUrl}${endpoint.path}`, request) : endpoint[language](request, baseUrl);
+}
+
+function curlCode(url: string, request: object): string {
   const body = JSON.stringify(request, null, 2).replaceAll("'", "'\\''");
   return `curl -N ${url} \\
   -H "authorization: Bearer $KEY" \\

@@ -1,5 +1,4 @@
 import {
-  curlCode,
   limitOf,
   type Message,
   openAiNode,
@@ -45,12 +44,9 @@ export const chat: TriedEndpoint<ChatRequest> = {
 
   read: (data) => readChunk<Choice>(data, (choice) => choice.delta?.content),
 
-  codeFor: (language, request, baseUrl) => ({ curl, node, python })[language](request, baseUrl),
+  node,
+  python,
 };
-
-function curl(request: ChatRequest, baseUrl: string): string {
-  return curlCode(`${baseUrl}/v1/chat/completions`, request);
-}
 
 function node(request: ChatRequest, baseUrl: string): string {
   return openAiNode(

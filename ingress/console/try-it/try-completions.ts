@@ -1,5 +1,4 @@
 import {
-  curlCode,
   limitOf,
   openAiNode,
   openAiPython,
@@ -43,12 +42,9 @@ export const completions: TriedEndpoint<CompletionRequest> = {
 
   read: (data) => readChunk<Choice>(data, (choice) => choice.text),
 
-  codeFor: (language, request, baseUrl) => ({ curl, node, python })[language](request, baseUrl),
+  node,
+  python,
 };
-
-function curl(request: CompletionRequest, baseUrl: string): string {
-  return curlCode(`${baseUrl}/v1/completions`, request);
-}
 
 function node(request: CompletionRequest, baseUrl: string): string {
   return openAiNode(

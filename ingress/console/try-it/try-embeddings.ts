@@ -1,11 +1,4 @@
-import {
-  curlCode,
-  openAiNode,
-  openAiPython,
-  pythonArguments,
-  type Step,
-  type TriedEndpoint,
-} from './tried-endpoint.ts';
+import { openAiNode, openAiPython, pythonArguments, type Step, type TriedEndpoint } from './tried-endpoint.ts';
 
 /** The body of `POST /v1/embeddings`. */
 type EmbeddingRequest = { model: string; input: string };
@@ -35,17 +28,14 @@ export const embeddings: TriedEndpoint<EmbeddingRequest> = {
     };
   },
 
-  codeFor: (language, request, baseUrl) => ({ curl, node, python })[language](request, baseUrl),
+  node,
+  python,
 };
 
 /** The length of a vector, and its first numbers. */
 function vectorText(vector: readonly number[]): string {
   const first = vector.slice(0, shownMax).map((value) => value.toFixed(4));
   return `Vector of ${vector.length} numbers: ${first.join(', ')}${vector.length > shownMax ? ', …' : ''}`;
-}
-
-function curl(request: EmbeddingRequest, baseUrl: string): string {
-  return curlCode(`${baseUrl}/v1/embeddings`, request);
 }
 
 function node(request: EmbeddingRequest, baseUrl: string): string {

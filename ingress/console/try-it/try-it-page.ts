@@ -9,7 +9,15 @@ import { CopyButton } from '../page/identifiers.ts';
 import { Failure, LoadedView } from '../page/loaded-view.ts';
 import { AnswerView } from './answer-view.ts';
 import { DraftFields } from './draft-fields.ts';
-import { type Draft, documentsOf, type Language, languages, type TriedEndpoint, written } from './tried-endpoint.ts';
+import {
+  codeFor,
+  type Draft,
+  documentsOf,
+  type Language,
+  languages,
+  type TriedEndpoint,
+  written,
+} from './tried-endpoint.ts';
 import { modelsWith, offeredEndpoints, triedEndpoint, usableModels } from './tried-endpoints.ts';
 import type { Trial } from './use-trial.ts';
 
@@ -145,7 +153,7 @@ type CodeViewProps = { endpoint: TriedEndpoint; request: object; baseUrl: string
 /** The request as program code. The key is not in it: programs read it from their environment. */
 function CodeView({ endpoint, request, baseUrl }: CodeViewProps) {
   const [language, setLanguage] = useState<Language>('curl');
-  const code = endpoint.codeFor(language, request, baseUrl);
+  const code = codeFor(endpoint, language, request, baseUrl);
   return h(
     'section',
     { 'aria-labelledby': 'code-title' },

@@ -1,5 +1,4 @@
 import {
-  curlCode,
   limitOf,
   type Message,
   pythonArguments,
@@ -70,7 +69,8 @@ export const messages: TriedEndpoint<MessageRequest> = {
     }
   },
 
-  codeFor: (language, request, baseUrl) => ({ curl, node, python })[language](request, baseUrl),
+  node,
+  python,
 };
 
 function tokensOf({ input_tokens: prompt, output_tokens: completion }: Usage = {}) {
@@ -78,10 +78,6 @@ function tokensOf({ input_tokens: prompt, output_tokens: completion }: Usage = {
     ...(typeof prompt === 'number' && { prompt }),
     ...(typeof completion === 'number' && { completion }),
   };
-}
-
-function curl(request: MessageRequest, baseUrl: string): string {
-  return curlCode(`${baseUrl}/v1/messages`, request);
 }
 
 function node({ stream: _, ...request }: MessageRequest, baseUrl: string): string {

@@ -1,4 +1,4 @@
-import { curlCode, documentsOf, pythonOf, type Step, type TriedEndpoint } from './tried-endpoint.ts';
+import { documentsOf, pythonOf, type Step, type TriedEndpoint } from './tried-endpoint.ts';
 
 /** The body of `POST /v1/rerank`. */
 type RerankRequest = { model: string; query: string; documents: string[] };
@@ -29,15 +29,12 @@ export const rerank: TriedEndpoint<RerankRequest> = {
     };
   },
 
-  codeFor: (language, request, baseUrl) => ({ curl, node, python })[language](request, `${baseUrl}/v1/rerank`),
+  node,
+  python,
 };
 
-function curl(request: RerankRequest, url: string): string {
-  return curlCode(url, request);
-}
-
-function node(request: RerankRequest, url: string): string {
-  return `const response = await fetch(${JSON.stringify(url)}, {
+function node(request: RerankRequest, baseUrl: string): string {
+  return `const response = await fetch(${urlIn(baseUrl)}, {
   method: 'POST',
   headers: { authorization: \`Bearer \${process.env.KEY}\`, 'content-type': 'application/json' },
   body: JSON.stringify(${JSON.stringify(request, null, 2)}),
@@ -46,16 +43,21 @@ const { results } = await response.json();
 for (const { index, relevance_score } of results) console.log(index, relevance_score);`;
 }
 
-function python(request: RerankRequest, url: string): string {
+function python(request: RerankRequest, baseUrl: string): string {
   return `import json
 import os
 import urllib.request
 
 request = urllib.request.Request(
-    ${JSON.stringify(url)},
+    ${urlIn(baseUrl)},
     data=json.dumps(${pythonOf(request)}).encode(),
     headers={"authorization": "Bearer " + os.environ["KEY"], "content-type": "application/json"},
 )
 for result in json.load(urllib.request.urlopen(request))["results"]:
     print(result["index"], result["relevance_score"])`;
+}
+
+/** The URL of the endpoint as a string of both languages. */
+function urlIn(baseUrl: string): string {
+  return JSON.stringify(`${baseUrl}/v1/rerank`);
 }

@@ -1,5 +1,4 @@
 import {
-  curlCode,
   limitOf,
   type Message,
   openAiNode,
@@ -66,7 +65,8 @@ export const responses: TriedEndpoint<ResponseRequest> = {
     }
   },
 
-  codeFor: (language, request, baseUrl) => ({ curl, node, python })[language](request, baseUrl),
+  node,
+  python,
 };
 
 function endOf({ status, usage, incomplete_details: details }: NonNullable<Event['response']>): Step {
@@ -77,10 +77,6 @@ function endOf({ status, usage, incomplete_details: details }: NonNullable<Event
       tokens: { prompt: usage.input_tokens, completion: usage.output_tokens, total: usage.total_tokens },
     }),
   };
-}
-
-function curl(request: ResponseRequest, baseUrl: string): string {
-  return curlCode(`${baseUrl}/v1/responses`, request);
 }
 
 function node(request: ResponseRequest, baseUrl: string): string {

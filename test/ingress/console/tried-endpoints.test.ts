@@ -1,5 +1,6 @@
 import test from 'ava';
 import {
+  codeFor,
   type Draft,
   type Language,
   languages,
@@ -120,7 +121,7 @@ test('no shown program contains a key; each reads it from the environment, and u
   for (const endpoint of all) {
     const isAnthropic = endpoint.path === messages.path;
     for (const language of Object.keys(languages) as Language[]) {
-      const code = endpoint.codeFor(language, endpoint.requestOf(draft), 'https://api.example');
+      const code = codeFor(endpoint, language, endpoint.requestOf(draft), 'https://api.example');
       const about = `${endpoint.label}: ${language}`;
       t.true(code.includes(keys[language]), about);
       t.false(code.includes('svc_'), about);
@@ -132,7 +133,7 @@ test('no shown program contains a key; each reads it from the environment, and u
 });
 
 test('shell metacharacters are quoted', (t) => {
-  const code = chat.codeFor('curl', chat.requestOf(draft), 'https://api.example');
+  const code = codeFor(chat, 'curl', chat.requestOf(draft), 'https://api.example');
   t.true(code.includes(`It'\\''s \\"me\\"\\n`));
 });
 
