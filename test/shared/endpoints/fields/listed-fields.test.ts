@@ -13,35 +13,11 @@ import {
   refusedPublishedFields,
 } from '../../../../shared/endpoints/fields/refused-fields.ts';
 import { ApiError } from '../../../../shared/errors.ts';
-import type { Model } from '../../../../shared/plan-file/plan-file.ts';
 import { countRefusedFields, createLimitMetrics } from '../../../../shared/process/metrics.ts';
-import { readChat } from '../../../support/read-chat.ts';
+import { faultyPathsOf, fieldErrorOf, fieldModel, parseFields, readChat } from '../../../support/read-chat.ts';
 
-const model: Model = { tier: 'guest', pool: 'default', backends: ['a'], endpoints: ['chat'], outputTokensMax: 4_096 };
 const format = chat.request.fields;
 const messages = [{ role: 'user', content: 'Hi' }];
-
-type Lists = Partial<Pick<Model, 'extraFields' | 'extraTools'>> & { mediaHosts?: readonly string[] };
-
-function parse(fields: object, { mediaHosts = [], ...lists }: Lists = {}) {
-  const models = { m: { ...model, ...lists } };
-  const value = { model: 'm', messages, ...fields };
-  return readChat({ value, text: JSON.stringify(value) }, models, {
-    rule: createListedFields({ models, mediaHosts }),
-  });
-}
-
-function errorOf(fields: object, lists?: Lists): ApiError {
-  try {
-    parse(fields, lists);
-  } catch (error) {
-    if (error instanceof ApiError) return error;
-    throw error;
-  }
-  throw new Error(`${JSON.stringify(fields)} was taken`);
-}
-
-const pathsOf = (fields: object, lists?: Lists) => errorOf(fields, lists).issues.map(({ path }) => path);
 
 test('the published fields are all those of the official SDK for this endpoint', (t) => {
   const file = createRequire(import.meta.url).resolve('openai/resources/chat/completions/completions.js');
@@ -75,7 +51,7 @@ test('published fields and harmless engine fields reach a backend, but service_t
       thinking: {},
     },
   };
-  const call = parse({ ...fields, service_tier: 'flex' });
+  const call = parseFields({ ...fields, service_tier: 'flex' });
   t.deepEqual(JSON.parse(call.payload), { messages, ...fields });
   t.true(call.assembled, 'all of them mean the same in a stream');
 });
@@ -130,7 +106,7 @@ for (const field of harmful) {
   test(`${JSON.stringify(field)} is rejected by name with any value but null, and the error names the setting that allows it`, (t) => {
     for (const value of [1, false, 'x', {}, ['a']]) {
       const text = `{"model":"m","messages":[{"role":"user","content":"Hi"}],${JSON.stringify(field)}:${JSON.stringify(value)}}`;
-      const models = { m: model };
+      const models = { m: fieldModel };
       const error = t.throws(
         () =>
           readChat({ value: JSON.parse(text), text }, models, {
@@ -158,20 +134,23 @@ test('no default field costs more than is reserved', (t) => {
 });
 
 test("a model's list replaces the default one, and can include it by name", (t) => {
-  t.deepEqual(pathsOf({ top_k: 1 }, { extraFields: [] }), ['top_k']);
-  t.deepEqual(pathsOf({ top_k: 1, priority: 1, x_vendor: 2 }, { extraFields: ['priority'] }), ['top_k', 'x_vendor']);
-  const both = parse({ top_k: 1, guided_regex: 'a+' }, { extraFields: ['default', 'guided_regex'] });
+  t.deepEqual(faultyPathsOf({ top_k: 1 }, { extraFields: [] }), ['top_k']);
+  t.deepEqual(faultyPathsOf({ top_k: 1, priority: 1, x_vendor: 2 }, { extraFields: ['priority'] }), [
+    'top_k',
+    'x_vendor',
+  ]);
+  const both = parseFields({ top_k: 1, guided_regex: 'a+' }, { extraFields: ['default', 'guided_regex'] });
   t.deepEqual(JSON.parse(both.payload), { messages, top_k: 1, guided_regex: 'a+' });
 });
 
 test('a listed output limit of another name still counts as the output limit', (t) => {
   const lists = { extraFields: ['n_predict', 'best_of'] };
-  t.like(parse({ max_tokens: 1, n_predict: 700, best_of: 3 }, lists), {
+  t.like(parseFields({ max_tokens: 1, n_predict: 700, best_of: 3 }, lists), {
     outputTokensMax: 700,
     cost: { choices: 3 },
     choices: 1,
   });
-  t.deepEqual(pathsOf({ n_predict: 5_000 }, lists), ['n_predict']);
+  t.deepEqual(faultyPathsOf({ n_predict: 5_000 }, lists), ['n_predict']);
 });
 
 test('a field that is rejected by name cannot be passed inside another field', (t) => {
@@ -193,13 +172,13 @@ test('a field that is rejected by name cannot be passed inside another field', (
     [{ chat_template_kwargs: { tokenize: true } }, 'chat_template_kwargs.tokenize', 'chat_template_kwargs.tokenize'],
   ];
   for (const [fields, path, listed] of cases) {
-    const { issues: faults } = errorOf(fields);
+    const { issues: faults } = fieldErrorOf(fields);
     t.deepEqual(
       faults.map((fault) => fault.path),
       [path],
     );
     t.true(faults[0]?.message.includes(`"${listed}" in extra_fields`), faults[0]?.message);
-    t.notThrows(() => parse(fields, { extraFields: ['default', listed] }));
+    t.notThrows(() => parseFields(fields, { extraFields: ['default', listed] }));
   }
   for (const fields of [
     { response_format: { type: 'json_schema', json_schema: {} } },
@@ -208,7 +187,7 @@ test('a field that is rejected by name cannot be passed inside another field', (
     { structured_outputs: { choice: ['a', 'b'] } },
     { chat_template_kwargs: { enable_thinking: true, custom: [1] } },
   ]) {
-    t.notThrows(() => parse(fields), JSON.stringify(fields));
+    t.notThrows(() => parseFields(fields), JSON.stringify(fields));
   }
 });
 
@@ -218,14 +197,14 @@ test('a tool of a type other than function and custom must be listed, also in a 
     { type: 'custom' },
     { type: 'mcp', server_url: 'http://redis:6379' },
   ];
-  t.deepEqual(pathsOf({ tools }), ['tools[2].type']);
+  t.deepEqual(faultyPathsOf({ tools }), ['tools[2].type']);
   t.is(
-    errorOf({ tools }).message,
+    fieldErrorOf({ tools }).message,
     'tools[2].type: expected function or custom (the operator can allow others in extra_tools of the model "m")',
   );
-  t.deepEqual(JSON.parse(parse({ tools }, { extraTools: ['mcp'] }).payload).tools, tools);
-  t.deepEqual(pathsOf({ tools: [{ type: 'browser' }] }, { extraTools: ['mcp'] }), ['tools[0].type']);
-  t.deepEqual(pathsOf({ messages: [{ role: 'developer', content: 'x', tools }] }), ['messages[0].tools[2].type']);
+  t.deepEqual(JSON.parse(parseFields({ tools }, { extraTools: ['mcp'] }).payload).tools, tools);
+  t.deepEqual(faultyPathsOf({ tools: [{ type: 'browser' }] }, { extraTools: ['mcp'] }), ['tools[0].type']);
+  t.deepEqual(faultyPathsOf({ messages: [{ role: 'developer', content: 'x', tools }] }), ['messages[0].tools[2].type']);
 });
 
 const bad = 'http://169.254.169.254/latest/meta-data';
@@ -261,11 +240,11 @@ const parts: [part: object, path: string][] = [
 for (const [part, path] of parts) {
   test(`an address in ${JSON.stringify(part).slice(0, 90)} is checked`, (t) => {
     const content = [{ type: 'text', text: `See ${bad}` }, part];
-    t.deepEqual(pathsOf({ messages: [{ role: 'user', content }] }, { mediaHosts: ['*'] }), [
+    t.deepEqual(faultyPathsOf({ messages: [{ role: 'user', content }] }, { mediaHosts: ['*'] }), [
       `messages[0].content[1].${path}`,
     ]);
-    t.deepEqual(pathsOf({ messages: [{ role: 'tool', content }] }), [`messages[0].content[1].${path}`]);
-    t.deepEqual(pathsOf({ prediction: { type: 'content', content } }), [`prediction.content[1].${path}`]);
+    t.deepEqual(faultyPathsOf({ messages: [{ role: 'tool', content }] }), [`messages[0].content[1].${path}`]);
+    t.deepEqual(faultyPathsOf({ prediction: { type: 'content', content } }), [`prediction.content[1].${path}`]);
   });
 }
 
@@ -282,14 +261,17 @@ test('addresses of listed hosts, data, ids and texts are accepted unchanged', (t
     { role: 'user', content },
     { role: 'assistant', content: bad, reasoning_content: bad, audio: { id: 'audio_1' } },
   ];
-  t.deepEqual(JSON.parse(parse({ messages: asked }, { mediaHosts: ['media.example.com'] }).payload).messages, asked);
-  t.deepEqual(pathsOf({ messages: asked }), ['messages[0].content[0].image_url.url']);
+  t.deepEqual(
+    JSON.parse(parseFields({ messages: asked }, { mediaHosts: ['media.example.com'] }).payload).messages,
+    asked,
+  );
+  t.deepEqual(faultyPathsOf({ messages: asked }), ['messages[0].content[0].image_url.url']);
 });
 
 test('a text part and a message may have fields of any name', (t) => {
   const content = [{ type: 'text', text: 'x', url: bad, source: bad, uuid: 'u' }];
   const asked = [{ role: 'user', content, url: bad, path: '/etc/passwd', uuid: 'u' }];
-  t.deepEqual(JSON.parse(parse({ messages: asked }).payload).messages, asked);
+  t.deepEqual(JSON.parse(parseFields({ messages: asked }).payload).messages, asked);
 });
 
 /** A part with an address, nested in this many other parts. */
@@ -300,14 +282,14 @@ function partWithin(parts: number): object {
 }
 
 test('an address is found in a part within five others, and deeper nesting is rejected', (t) => {
-  const { issues: faults } = errorOf({ messages: [{ role: 'user', content: [partWithin(5)] }] });
+  const { issues: faults } = fieldErrorOf({ messages: [{ role: 'user', content: [partWithin(5)] }] });
   t.regex(faults[0]?.path ?? '', /image_url\.url$/);
   for (const part of [
     partWithin(6),
     partWithin(30),
     { type: 'image', image: JSON.parse('['.repeat(20) + ']'.repeat(20)) },
   ]) {
-    const error = errorOf({ messages: [{ role: 'user', content: [part] }] }, { mediaHosts: ['*'] });
+    const error = fieldErrorOf({ messages: [{ role: 'user', content: [part] }] }, { mediaHosts: ['*'] });
     t.deepEqual(
       error.issues.map(({ message, refused }) => [message, refused !== undefined]),
       [['is nested too deeply', true]],
@@ -323,16 +305,16 @@ test('a name under which media is cached is rejected unless it is listed', async
     { type: 'image_url', image_url: null, uuid: 'other' },
   ];
   const asked = { messages: [{ role: 'user', content }] };
-  t.deepEqual(pathsOf(asked), [
+  t.deepEqual(faultyPathsOf(asked), [
     'messages[0].content[0].uuid',
     'messages[0].content[1].image_url.content_hash',
     'messages[0].content[1].image_url.UUID',
     'messages[0].content[2].uuid',
   ]);
-  t.true(errorOf(asked).message.includes('"messages.uuid" in extra_fields of the model "m"'));
-  t.notThrows(() => parse(asked, { extraFields: ['default', 'messages.uuid', 'messages.content_hash'] }));
+  t.true(fieldErrorOf(asked).message.includes('"messages.uuid" in extra_fields of the model "m"'));
+  t.notThrows(() => parseFields(asked, { extraFields: ['default', 'messages.uuid', 'messages.content_hash'] }));
   const metrics = createLimitMetrics(new Registry());
-  countRefusedFields(metrics, '/v1/chat/completions', errorOf(asked));
+  countRefusedFields(metrics, '/v1/chat/completions', fieldErrorOf(asked));
   const { values } = await metrics.refusedFields.get();
   t.deepEqual(values.map(({ labels }) => labels.field).toSorted(), ['content_hash', 'uuid']);
 });
@@ -350,7 +332,7 @@ function countedList(item: unknown): { list: unknown[]; reads: () => number } {
 }
 
 test('at most 2,001 items of a list in a media field are visited', (t) => {
-  const listed = createListedFields({ models: { m: model }, mediaHosts: ['*'] });
+  const listed = createListedFields({ models: { m: fieldModel }, mediaHosts: ['*'] });
   const places: ((list: unknown[]) => object)[] = [
     (image) => ({ type: 'image', image }),
     (data) => ({ type: 'image', image: { data } }),
@@ -369,9 +351,9 @@ test('at most 2,001 items of a list in a media field are visited', (t) => {
 
 test('a list of more than 64 stops or modalities is rejected, and its items are not read', (t) => {
   const stop = Array(65).fill('a');
-  t.notThrows(() => parse({ stop: stop.slice(1) }));
-  t.is(errorOf({ stop }).message, 'stop: expected a string or an array of at most 64 strings');
-  t.deepEqual(pathsOf({ modalities: stop }), ['modalities']);
+  t.notThrows(() => parseFields({ stop: stop.slice(1) }));
+  t.is(fieldErrorOf({ stop }).message, 'stop: expected a string or an array of at most 64 strings');
+  t.deepEqual(faultyPathsOf({ modalities: stop }), ['modalities']);
   for (const field of ['stop', 'modalities']) {
     const { list, reads } = countedList('');
     t.false(publishedRequestSchema.safeParse({ model: 'm', messages, [field]: list }).success);
@@ -381,193 +363,16 @@ test('a list of more than 64 stops or modalities is rejected, and its items are 
 
 test('lists of numbers and texts outside the messages may be as long as a body', (t) => {
   for (const field of ['documents', 'stop_token_ids', 'allowed_token_ids', 'guided_choice']) {
-    t.notThrows(() => parse({ [field]: Array(100_000).fill(1) }), field);
+    t.notThrows(() => parseFields({ [field]: Array(100_000).fill(1) }), field);
   }
-});
-
-const pattern = { type: 'object', properties: { a: { type: 'string', pattern: '(a+)+$' } } };
-const names = { type: 'array', items: [{ patternProperties: { '(a+)+$': {} } }] };
-const property = { properties: { pattern: { type: 'string' } } };
-
-test('a regular expression that the model server would compile is rejected unless guided_regex is listed', async (t) => {
-  const tool = (schema: object, more = {}) => ({
-    type: 'function',
-    function: { name: 'f', parameters: schema, ...more },
-  });
-  const cases: [fields: object, path: string][] = [
-    [{ guided_json: pattern }, 'guided_json.pattern'],
-    [{ guided_json: names }, 'guided_json.patternProperties'],
-    [{ guided_json: JSON.stringify(pattern, undefined, 2) }, 'guided_json.pattern'],
-    [{ guided_json: '{"type":"string","\\u0070attern" : "(a+)+$"}' }, 'guided_json.pattern'],
-    [{ json_schema: JSON.stringify(names) }, 'json_schema.patternProperties'],
-    [{ structured_outputs: { json: pattern } }, 'structured_outputs.json.pattern'],
-    [{ response_format: { type: 'json_object', schema: pattern } }, 'response_format.pattern'],
-    [
-      { response_format: { type: 'json_schema', json_schema: { name: 'x', schema: pattern } } },
-      'response_format.pattern',
-    ],
-    [{ tools: [tool(property), tool(pattern, { strict: true })] }, 'tools[1].pattern'],
-    [{ tools: [tool(names)], tool_choice: 'required' }, 'tools[0].patternProperties'],
-    [{ tools: [tool(pattern)], tool_choice: { type: 'function', function: { name: 'f' } } }, 'tools[0].pattern'],
-    [{ tools: [tool(pattern)], tool_choice: { type: 'allowed_tools', mode: 'required' } }, 'tools[0].pattern'],
-    [{ functions: [{ name: 'f', parameters: pattern }], function_call: { name: 'f' } }, 'functions[0].pattern'],
-    [{ messages: [{ role: 'developer', content: 'x', tools: [tool(pattern)] }] }, 'messages[0].tools[0].pattern'],
-  ];
-  const metrics = createLimitMetrics(new Registry());
-  for (const [fields, path] of cases) {
-    t.deepEqual(pathsOf(fields), [path]);
-    t.true(errorOf(fields).message.includes('"guided_regex" in extra_fields of the model "m"'));
-    t.notThrows(() => parse(fields, { extraFields: ['default', 'guided_regex'] }), path);
-    countRefusedFields(metrics, '/v1/chat/completions', errorOf(fields));
-  }
-  const { values } = await metrics.refusedFields.get();
-  const counted = ['functions', 'guided_json', 'json_schema', 'response_format', 'structured_outputs', 'tools'];
-  t.deepEqual(values.map(({ labels }) => labels.field).toSorted(), counted);
-  for (const fields of [
-    { response_format: { type: 'json_schema', json_schema: { name: 'x', schema: property } } },
-    { tools: [tool(property, { strict: true })], tool_choice: 'required' },
-    { guided_json: property },
-    { guided_json: JSON.stringify(property) },
-    { guided_json: JSON.stringify({ description: 'A "pattern": "x", in \u00e9' }) },
-  ]) {
-    t.notThrows(() => parse(fields), JSON.stringify(fields));
-  }
-});
-
-test('a choice of tools demands those that it names, all of them if it may, and none if it may not', (t) => {
-  const named = (name: string) => ({ type: 'function', function: { name, parameters: pattern } });
-  const tools = [named('f'), named('g'), { name: 'h', input_schema: pattern }];
-  const [f, g, h] = tools.map((_, index) => `tools[${index}].pattern`);
-  const cases: [choice: unknown, demanded: unknown[]][] = [
-    ...['auto', 'none', null, { type: 'auto' }, { type: 'none' }].map((free): [unknown, []] => [free, []]),
-    [{ type: 'allowed_tools', allowed_tools: { mode: 'auto', tools: [] } }, []],
-    [{ type: 'allowed_tools', mode: 'auto', tools: [] }, []],
-    [{ type: 'allowed_tools', allowed_tools: { mode: 'required', tools: [] } }, [f, g, h]],
-    [{ type: 'allowed_tools', mode: 'auto', allowed_tools: { mode: 'required' } }, [f, g, h]],
-    [{ type: 'allowed_tools' }, [f, g, h]],
-    [{ type: 'function', function: { name: 'g' } }, [g]],
-    [{ type: 'function', mode: 'auto', function: { name: 'g' } }, [g]],
-    [{ type: 'function', name: 'f', function: { name: 'g' } }, [f, g]],
-    [{ type: 'tool', name: 'h' }, [h]],
-    [{ type: 'function', name: 'other' }, []],
-    [{ type: 'any', name: 'f' }, [f, g, h]],
-    [{ type: 'function' }, [f, g, h]],
-    [{ type: 'mcp', name: 'f' }, [f, g, h]],
-    ['required', [f, g, h]],
-  ];
-  const model = { extraFields: undefined, extraTools: undefined };
-  const listed = createListedFields({ models: { m: model }, mediaHosts: [] });
-  for (const [tool_choice, demanded] of cases) {
-    const found = listed.issuesIn({ model: 'm', messages, tools, tool_choice }, 'm', format);
-    t.deepEqual(
-      found.map(({ path }) => path),
-      demanded,
-      JSON.stringify(tool_choice),
-    );
-  }
-  const { dropped } = parse({ tools: tools.slice(0, 2), tool_choice: { type: 'allowed_tools', mode: 'auto' } });
-  t.deepEqual(dropped, ['tools.pattern']);
-});
-
-test('of other tools, regular expressions are removed from the schemas, which the answer says', (t) => {
-  const parameters = {
-    type: 'object',
-    properties: { ...pattern.properties, pattern: { type: 'integer', minimum: 1 } },
-    patternProperties: {},
-  };
-  const tools = [
-    { type: 'function', function: { name: 'f', parameters } },
-    { type: 'custom', custom: { name: 'g' } },
-  ];
-  const { dropped, payload: body } = parse({
-    tools,
-    tool_choice: 'auto',
-    functions: [{ name: 'h', parameters: property }],
-  });
-  t.deepEqual(dropped, ['tools.pattern']);
-  const kept = { type: 'object', properties: { a: { type: 'string' }, pattern: { type: 'integer', minimum: 1 } } };
-  const sent = JSON.parse(body) as { tools: unknown; functions: unknown };
-  t.deepEqual(sent.tools, [{ type: 'function', function: { name: 'f', parameters: kept } }, tools[1]]);
-  t.deepEqual(sent.functions, [{ name: 'h', parameters: property }]);
-  const listed = parse({ tools }, { extraFields: ['guided_regex'] });
-  t.deepEqual([listed.dropped, (JSON.parse(listed.payload) as { tools: unknown }).tools], [[], tools]);
-
-  const exact =
-    '{"model":"m","messages":[{"role":"user","content":"Hi"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"pattern":"a","maximum":12345678901234567890}}}]}';
-  const models = { m: model };
-  const rule = createListedFields({ models, mediaHosts: [] });
-  t.regex(
-    readChat({ value: JSON.parse(exact), text: exact }, models, { rule }).payload,
-    /"parameters":\{"maximum":12345678901234567890\}/,
-  );
-});
-
-/** As agents define a search for files. */
-const searching = {
-  type: 'object',
-  properties: {
-    pattern: { type: 'string', default: '**', examples: ['*.ts'] },
-    options: { type: 'object', default: { pattern: '*' }, enum: [{ pattern: '*' }], const: { pattern: '*' } },
-  },
-  examples: [{ pattern: '**/*.ts' }],
-  $defs: { again: { $ref: '#' }, default: { $ref: '#/$defs/again' } },
-};
-
-test('a value that is named pattern is no regular expression, unless a reference may lead to it', (t) => {
-  const input_examples = [{ pattern: '**/*.ts' }];
-  const tool = (parameters: object, more: object = {}) => ({
-    ...{ type: 'function', function: { name: 'Glob', parameters, ...more } },
-    input_examples,
-  });
-  const plain = parse({ tools: [tool(searching)] });
-  t.deepEqual([plain.dropped, (JSON.parse(plain.payload) as { tools: unknown }).tools], [[], [tool(searching)]]);
-  t.notThrows(() => parse({ tools: [tool(searching, { strict: true })], tool_choice: 'required' }));
-
-  const mixed = { ...searching, properties: { ...searching.properties, ...pattern.properties } };
-  const cleaned = parse({ tools: [tool(mixed)] });
-  t.deepEqual(cleaned.dropped, ['tools.pattern']);
-  const kept = { ...searching, properties: { ...searching.properties, a: { type: 'string' } } };
-  t.deepEqual((JSON.parse(cleaned.payload) as { tools: unknown }).tools, [tool(kept)]);
-
-  const schemas = [
-    { properties: { default: { type: 'string', pattern: 'a' } } },
-    { $defs: { const: { type: 'string', pattern: 'a' } } },
-    { properties: { properties: { properties: { examples: { pattern: 'a' } } } } },
-    ...['#/default', '#/properties/a/default', '#a', '#/%64efault', 'https://a.example'].map(($ref) => ({
-      ...{ $ref, default: { $anchor: 'a', type: 'string', pattern: '(a+)+$' } },
-    })),
-  ];
-  for (const schema of schemas) {
-    t.deepEqual(pathsOf({ guided_json: schema }), ['guided_json.pattern'], JSON.stringify(schema));
-    t.deepEqual(pathsOf({ tools: [tool(schema)], tool_choice: 'required' }), ['tools[0].pattern']);
-    t.deepEqual(parse({ tools: [tool(schema)] }).dropped, ['tools.pattern']);
-  }
-});
-
-test('a grammar as the input of a custom tool is rejected unless its kind is listed', (t) => {
-  const grammar = (syntax: string) => ({ type: 'grammar', grammar: { syntax, definition: 'start: "a"' } });
-  const tools = (format: object) => ({ tools: [{ type: 'custom', custom: { name: 'f', format } }] });
-  for (const [syntax, listed] of [
-    ['lark', 'guided_grammar'],
-    ['regex', 'guided_regex'],
-    ['other', 'guided_grammar'],
-  ] as const) {
-    const fields = tools(grammar(syntax));
-    t.deepEqual(pathsOf(fields), ['tools[0].custom.format']);
-    t.true(errorOf(fields).message.includes(`"${listed}" in extra_fields`), syntax);
-    t.notThrows(() => parse(fields, { extraFields: [listed] }));
-  }
-  const ofResponses = {
-    tools: [{ type: 'custom', name: 'f', format: { type: 'grammar', syntax: 'regex', definition: 'a' } }],
-  };
-  t.deepEqual(pathsOf(ofResponses), ['tools[0].format']);
-  t.notThrows(() => parse(tools({ type: 'text' })));
 });
 
 test("published fields that spend the operator's money are rejected unless they are listed, each with its reason in one table", (t) => {
-  t.deepEqual(pathsOf({ web_search_options: {} }), ['web_search_options']);
-  t.true(errorOf({ web_search_options: {} }).message.includes('"web_search_options" in extra_fields of the model "m"'));
-  t.notThrows(() => parse({ web_search_options: {} }, { extraFields: ['web_search_options'] }));
+  t.deepEqual(faultyPathsOf({ web_search_options: {} }), ['web_search_options']);
+  t.true(
+    fieldErrorOf({ web_search_options: {} }).message.includes('"web_search_options" in extra_fields of the model "m"'),
+  );
+  t.notThrows(() => parseFields({ web_search_options: {} }, { extraFields: ['web_search_options'] }));
   const fields = [...refusedPublishedFields, ...refusedParts, ...refusedEngineFields];
   const names = fields.flatMap((refused) => refused.fields);
   t.is(new Set(names).size, names.length);
@@ -582,8 +387,12 @@ test('every type in the table of refused parts is rejected, as a part and as an 
   const types = refusedParts.flatMap(({ fields }) => fields);
   t.true(types.length > 5);
   for (const type of types) {
-    t.deepEqual(pathsOf({ messages: [{ role: 'user', content: [{ type }] }] }), ['messages[0].content[0].type'], type);
-    t.deepEqual(pathsOf({ messages: [{ role: 'user', content: 'Hi', type }] }), ['messages[0].type'], type);
+    t.deepEqual(
+      faultyPathsOf({ messages: [{ role: 'user', content: [{ type }] }] }),
+      ['messages[0].content[0].type'],
+      type,
+    );
+    t.deepEqual(faultyPathsOf({ messages: [{ role: 'user', content: 'Hi', type }] }), ['messages[0].type'], type);
   }
 });
 
@@ -593,9 +402,9 @@ test('results of tools in the official SDK are known parts, and look-alikes are 
   const known = new Set(types.match(/(?<=type: ')\w+_(?:result|output|result_error)(?=')/g));
   t.true(known.size > 20);
   const messagesOf = (type: string) => ({ messages: [{ role: 'user', content: [{ type }] }] });
-  for (const type of known) t.notThrows(() => parse(messagesOf(type)), type);
+  for (const type of known) t.notThrows(() => parseFields(messagesOf(type)), type);
   for (const type of ['x_result', 'x_output', 'processor_result', 'image_embeds_output'])
-    t.deepEqual(pathsOf(messagesOf(type)), ['messages[0].content[0].type'], type);
+    t.deepEqual(faultyPathsOf(messagesOf(type)), ['messages[0].content[0].type'], type);
 });
 
 test('a content part of a type that is not published is rejected unless it is listed', async (t) => {
@@ -607,42 +416,46 @@ test('a content part of a type that is not published is rejected unless it is li
     { Type: 'x_embeds', type: 'text', text: '' },
     { type: 'any' },
   );
-  t.deepEqual(pathsOf(asked), [
+  t.deepEqual(faultyPathsOf(asked), [
     'messages[0].content[1].type',
     'messages[0].content[2].Type',
     'messages[0].content[3].type',
   ]);
-  t.true(errorOf(asked).message.includes('"content.image_embeds" in extra_fields of the model "m"'));
-  t.notThrows(() => parse(parts(tensor), { extraFields: ['content.image_embeds'] }));
+  t.true(fieldErrorOf(asked).message.includes('"content.image_embeds" in extra_fields of the model "m"'));
+  t.notThrows(() => parseFields(parts(tensor), { extraFields: ['content.image_embeds'] }));
   const nested = parts({ type: 'tool_result', tool_use_id: 'a', content: [tensor] });
-  t.deepEqual(pathsOf(nested), ['messages[0].content[0].content[0].type']);
+  t.deepEqual(faultyPathsOf(nested), ['messages[0].content[0].content[0].type']);
   const metrics = createLimitMetrics(new Registry());
-  countRefusedFields(metrics, '/v1/chat/completions', errorOf(asked));
+  countRefusedFields(metrics, '/v1/chat/completions', fieldErrorOf(asked));
   const { values } = await metrics.refusedFields.get();
   t.deepEqual(values.map(({ labels }) => labels.field).toSorted(), ['content', 'image_embeds']);
 });
 
 test('a type in another letter case is rejected, because some servers take the last of two', (t) => {
   const tool = { type: 'function', Type: 'mcp', server_url: 'http://redis:6379' };
-  const wrong = errorOf({ tools: [tool] });
+  const wrong = fieldErrorOf({ tools: [tool] });
   t.is(wrong.message, 'tools[0].Type: must be spelled type');
-  t.deepEqual(pathsOf({ tools: [{ ...tool, TYPE: 'function' }] }, { extraTools: ['mcp'] }), [
+  t.deepEqual(faultyPathsOf({ tools: [{ ...tool, TYPE: 'function' }] }, { extraTools: ['mcp'] }), [
     'tools[0].Type',
     'tools[0].TYPE',
   ]);
   const mcp = [{ type: 'mcp' }];
-  t.deepEqual(pathsOf({ messages: [{ role: 'developer', content: 'x', Tools: mcp }] }), ['messages[0].Tools[0].type']);
-  t.deepEqual(pathsOf({ response_format: { type: 'text', Type: 'regex', value: 'a+' } }), ['response_format.Type']);
+  t.deepEqual(faultyPathsOf({ messages: [{ role: 'developer', content: 'x', Tools: mcp }] }), [
+    'messages[0].Tools[0].type',
+  ]);
+  t.deepEqual(faultyPathsOf({ response_format: { type: 'text', Type: 'regex', value: 'a+' } }), [
+    'response_format.Type',
+  ]);
   const template = { Chat_Template: '{{ 1 }}' };
-  t.deepEqual(pathsOf({ chat_template_kwargs: template }), ['chat_template_kwargs.Chat_Template']);
+  t.deepEqual(faultyPathsOf({ chat_template_kwargs: template }), ['chat_template_kwargs.Chat_Template']);
 });
 
 test('rejected fields are named together with invalid ones, and the search stops after ten', (t) => {
-  t.deepEqual(pathsOf({ temperature: 5, store: 'yes', priority: 1 }), ['temperature', 'store', 'priority']);
-  const many = errorOf(Object.fromEntries(Array.from({ length: 200_000 }, (_, index) => [`x${index}`, 1])));
+  t.deepEqual(faultyPathsOf({ temperature: 5, store: 'yes', priority: 1 }), ['temperature', 'store', 'priority']);
+  const many = fieldErrorOf(Object.fromEntries(Array.from({ length: 200_000 }, (_, index) => [`x${index}`, 1])));
   t.is(many.issues.length, 10);
   t.true(many.message.endsWith('; and more'));
-  const [fault] = errorOf({ ['x'.repeat(1_000_000)]: 1 }).issues;
+  const [fault] = fieldErrorOf({ ['x'.repeat(1_000_000)]: 1 }).issues;
   t.true((fault?.path.length ?? 0) < 100 && (fault?.message.length ?? 0) < 300);
 });
 
@@ -652,12 +465,12 @@ test('published fields are type-checked, also those that were added with the lis
     ...{ prompt_cache_key: 1, prompt_cache_retention: 1, reasoning_effort: {}, safety_identifier: 1, service_tier: 1 },
     ...{ verbosity: 1, prompt_cache_options: 'x' },
   };
-  for (const [field, value] of Object.entries(wrong)) t.deepEqual(pathsOf({ [field]: value }), [field]);
+  for (const [field, value] of Object.entries(wrong)) t.deepEqual(faultyPathsOf({ [field]: value }), [field]);
 });
 
 test('rejections are counted by field, once per request, unknown names as other, and other errors are not counted', async (t) => {
   const metrics = createLimitMetrics(new Registry());
-  const count = (fields: object) => countRefusedFields(metrics, '/v1/chat/completions', errorOf(fields));
+  const count = (fields: object) => countRefusedFields(metrics, '/v1/chat/completions', fieldErrorOf(fields));
   count({ priority: 1, x_a: 1, x_b: 2 });
   count({ priority: 1, tools: [{ type: 'mcp' }, { type: 'mcp' }] });
   count({ messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: bad } }] }] });
@@ -674,15 +487,15 @@ test('a request has at most 2,000 addresses', (t) => {
   const image = { type: 'image_url', image_url: { url: 'https://media.example.com/' } };
   const asking = (images: number) => ({ messages: [{ role: 'user', content: Array(images).fill(image) }] });
   const lists = { mediaHosts: ['media.example.com'] };
-  t.notThrows(() => parse(asking(2_000), lists));
-  t.deepEqual(pathsOf(asking(2_001), lists), ['messages[0].content[2000].image_url.url']);
+  t.notThrows(() => parseFields(asking(2_000), lists));
+  t.deepEqual(faultyPathsOf(asking(2_001), lists), ['messages[0].content[2000].image_url.url']);
 });
 
 // If a part cost as much as all before it, this would take minutes.
 test('100,000 parts and 4 MB of data are checked', (t) => {
   const content = Array.from({ length: 100_000 }, () => ({ type: 'text', text: 'x' }));
   const data = { type: 'image_url', image_url: { url: `data:image/png;base64,${'A'.repeat(4_000_000)}` } };
-  const models = { m: model };
+  const models = { m: fieldModel };
   const listed = createListedFields({ models, mediaHosts: ['*'] });
   t.deepEqual(
     listed.issuesIn({ model: 'm', messages: [{ role: 'user', content: [...content, data] }] }, 'm', format),
@@ -692,7 +505,7 @@ test('100,000 parts and 4 MB of data are checked', (t) => {
 
 test('an API key that is sent as the name of a field is not repeated', (t) => {
   const key = `svc_${'0a1B'.repeat(9)}Z9`;
-  const { message } = errorOf({ [key]: 1, messages: [{ role: 'user', content: [{ type: key }] }] });
+  const { message } = fieldErrorOf({ [key]: 1, messages: [{ role: 'user', content: [{ type: key }] }] });
   t.regex(message, /^svc_0a1B0a\*{4}: is not accepted.*"content\.svc_0a1B0a\*{4}" in extra_fields/s);
   t.false(message.includes(key.slice(0, 20)), message);
 });
@@ -710,6 +523,6 @@ test('a listed name that is longer than errors repeat is accepted', (t) => {
     `response_format.${type}`,
     `content.${type}`,
   ];
-  t.notThrows(() => parse(request, { extraFields }));
-  t.is(pathsOf(request).length, 3);
+  t.notThrows(() => parseFields(request, { extraFields }));
+  t.is(faultyPathsOf(request).length, 3);
 });
