@@ -24,7 +24,8 @@ export function readChat(
   return readCall(endpointAt('/v1/chat/completions'), sent, {
     models: named,
     aliases: Object.create(null),
-    ...{ rule: anyField, ...options },
+    rule: anyField,
+    ...options,
   });
 }
 
