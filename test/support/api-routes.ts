@@ -9,6 +9,11 @@ export const documentedRoutes: Readonly<Record<string, Route>> = Object.fromEntr
   routes.filter(({ answers }) => answers.schema !== 'page').map((route) => [`${route.method} ${route.path}`, route]),
 );
 
+/** A route in the syntax of OpenAPI: `GET /v1/files/{file}`. */
+export function templateOf(route: string): string {
+  return route.replace(/\w*[:*](\w+)/g, '{$1}');
+}
+
 /** Parts of an ingress, as far as a route uses them. */
 type SomeParts = { [Name in keyof AppParts]?: unknown };
 

@@ -344,8 +344,6 @@ export function createLimitsModel(startsAt: number, { keptMax }: { keptMax: numb
   };
 }
 
-export type LimitsModel = ReturnType<typeof createLimitsModel>;
-
 const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);
 
 /** Redis breaks a tie by the bytes of the member. */

@@ -204,7 +204,7 @@ function fleetCases(operator: Send): Record<Route, Case[]> {
       }),
     ],
     'POST /admin/fleet/backends/:backend/pause': [
-      ...fieldCases(pause, { minutes: [1_441] }),
+      ...fieldCases(pause, { minutes: [0, 1_441] }),
       ok('a day, with a reason', pause({ minutes: 1_440, reason: 'why' }), { paused: { reason: 'why' } }),
       ok('a shorter one', pause(), { backend: 'onprem-a', paused: { reason: null } }),
       notFound('an unknown backend', pause({ minutes: 1 }, 'none'), 'no such backend'),

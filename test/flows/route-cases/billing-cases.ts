@@ -155,7 +155,9 @@ function createCodeCases(operator: Send): Case[] {
     }),
     ok('a thousand codes', create(thousand), { data: { length: 1_000, 999: { expires_at: 253_402_300_799 } } }),
     ...fieldCases((changed) => create({ tokens: 1, ...changed }), {
-      'count: ': [1_001],
+      tokens: [0, 1e12 + 1],
+      count: [0, 1_001],
+      note: ['x'.repeat(501)],
       'expires_at: expected a time that has not passed': [1_000],
     }),
   ];

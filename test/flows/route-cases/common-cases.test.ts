@@ -110,6 +110,26 @@ test('every parameter of a query and every field of a body has a case of an inva
   }
 });
 
+/** The longest pages of lists; 100 of all others. */
+const longestPages: Readonly<Record<string, number>> = {
+  'GET /v1/files': 10_000,
+  'GET /v1/models': 1_000,
+  'GET /admin/usage': 1_000,
+};
+
+test('no list gives longer pages than it should', (t) => {
+  for (const [name, { query }] of Object.entries(documentedRoutes)) {
+    const shape = query instanceof z.ZodObject ? query.shape : {};
+    const max = longestPages[name] ?? 100;
+    if (!('limit' in shape)) continue;
+    t.deepEqual(
+      [shape.limit.safeParse(`${max}`).success, shape.limit.safeParse(`${max + 1}`).success],
+      [true, false],
+      name,
+    );
+  }
+});
+
 /** Who may call which routes. What a route declares is compared with it, because all cases follow from that. */
 const callers: readonly [routes: RegExp, access: string][] = [
   [/ \/admin\//, 'operator'],

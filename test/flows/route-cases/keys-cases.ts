@@ -116,14 +116,14 @@ function guestCases(): Case[] {
 
 const wrongFields = {
   'expires_at: expected a time that has not passed': [0, 1],
-  endpoints: [['/v1/embeddings', '/v1/embeddings']],
+  endpoints: [[], ['/v1/embeddings', '/v1/embeddings']],
   'endpoints[0]: ': [['/v1/nothing']],
-  models: [['no-such-model'], ['constructor'], ['small-chat', 'small-chat']],
-  allowed_ips: [['10.1'], [null], Array.from({ length: 51 }, (_, n) => `10.0.0.${n}`)],
+  models: [[], ['no-such-model'], ['constructor'], ['small-chat', 'small-chat']],
+  allowed_ips: [[], ['10.1'], [null], Array.from({ length: 51 }, (_, n) => `10.0.0.${n}`)],
   'allowed_ips[1]: ': [['10.0.0.0/8', '10.0.0.0/33']],
   'limits.requests_per_minute: ': [{ requests_per_minute: 0 }],
   limits: [{ tokens_per_month: 1e12 + 1 }, { tokens_per_minute: '5' }, { x: 1 }],
-  name: ['x'.repeat(101)],
+  name: ['', 'x'.repeat(101)],
 };
 
 const everySetting = {

@@ -33,7 +33,7 @@ const wrongFields = {
     ...['x', 'http://example.com/', 'https://user@127.0.0.1/', `https://example.com/${'x'.repeat(2_100)}`],
     ...['https://example.com:25/', 'https://receiver.invalid/', 'http://10.0.0.1/'],
   ],
-  events: [['batch.failed', 'batch.failed'], ['webhook.test']],
+  events: [[], ['batch.failed', 'batch.failed'], ['webhook.test']],
   description: ['x'.repeat(201)],
 };
 

@@ -6,7 +6,7 @@ import { codesOf, type Route } from '../../../ingress/api/route.ts';
 import { batchBody } from '../../../ingress/routes/batches.ts';
 import { routes } from '../../../ingress/routes.ts';
 import { errorStatus } from '../../../shared/errors.ts';
-import { documentedRoutes } from '../../support/api-routes.ts';
+import { documentedRoutes, templateOf } from '../../support/api-routes.ts';
 
 type Operation = {
   operationId: string;
@@ -62,10 +62,6 @@ test('it documents exactly the routes, without pages for people', (t) => {
   );
   t.deepEqual(documented.sort(), Object.keys(documentedRoutes).map(templateOf).sort());
 });
-
-function templateOf(route: string): string {
-  return route.replace(/\w*[:*](\w+)/g, '{$1}');
-}
 
 test('every reference resolves, and every component is referenced or named in a description', (t) => {
   const refs = [...objectsIn(document)].flatMap(({ $ref }) => (typeof $ref === 'string' ? [$ref] : []));

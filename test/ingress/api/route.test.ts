@@ -1,6 +1,7 @@
 import test from 'ava';
 import { z } from 'zod';
-import { named, route } from '../../../ingress/api/route.ts';
+import { methodsOf, named, route } from '../../../ingress/api/route.ts';
+import { routes } from '../../../ingress/routes.ts';
 import { endpoints } from '../../../shared/endpoints/endpoints.ts';
 import { documentedRoutes } from '../../support/api-routes.ts';
 
@@ -49,6 +50,10 @@ test('every parameter of a path with an error of its own has a pattern', (t) => 
     t.is(pattern === undefined, missing === undefined, example);
     if (pattern !== undefined) t.regex(example, pattern);
   }
+});
+
+test('methods are listed in one order', (t) => {
+  t.deepEqual(methodsOf(routes), ['HEAD', 'GET', 'POST', 'PATCH', 'DELETE']);
 });
 
 test('every endpoint has a route', (t) => {

@@ -1,6 +1,6 @@
 import { codesOf, nameOf } from '../../../ingress/api/route.ts';
 import { errorStatus } from '../../../shared/errors.ts';
-import { documentedRoutes } from '../api-routes.ts';
+import { documentedRoutes, templateOf } from '../api-routes.ts';
 import { type Content, component, components, faultsBy, isHeaderValue, paths, pointer } from './schema-faults.ts';
 
 /** A complete response of the public listener. `path` is the requested one, with its query. */
@@ -25,9 +25,7 @@ const templates = Object.keys(paths).map((path) => {
 });
 
 /** Routes by method and path in the syntax of OpenAPI. */
-const routes = new Map(
-  Object.entries(documentedRoutes).map(([route, described]) => [route.replace(/\w*[:*](\w+)/g, '{$1}'), described]),
-);
+const routes = new Map(Object.entries(documentedRoutes).map(([route, described]) => [templateOf(route), described]));
 
 /** A path without its query and its base path, and what the document says of it. */
 function placeOf(requested: string) {
