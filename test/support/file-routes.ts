@@ -8,7 +8,7 @@ import type { RequestState } from '../../ingress/request-state.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Caller } from '../../shared/store/records/account.ts';
 import type { Store } from '../../shared/store/records/store.ts';
-import { stageOf } from './api-routes.ts';
+import { mountRoutes } from './api-routes.ts';
 import { parsedPlan } from './parsed-plan.ts';
 import { recordedLog } from './recorded-log.ts';
 import { serveApp } from './serve-app.ts';
@@ -21,6 +21,11 @@ type Options = {
   /** Redis's time. */
   now?: () => number;
 };
+
+const fileRoutes = [
+  ...['uploadFile', 'listFiles', 'retrieveFile', 'retrieveFileContent', 'deleteFile'],
+  ...['createBatch', 'listBatches', 'retrieveBatch', 'cancelBatch'],
+];
 
 /** The routes of files and batches without credentials: the caller of each request is given. */
 export async function serveFileRoutes({
@@ -40,15 +45,8 @@ export async function serveFileRoutes({
     queue: { requestsToEnd, insertWithRoom: createInsertWithRoom({ store: store.batches }) },
   };
   const router = new Router<RequestState>();
-  router.post('/v1/files', refuseWithoutFiles, stageOf('uploadFile', parts));
-  router.get('/v1/files', refuseWithoutFiles, stageOf('listFiles', parts));
-  router.get('/v1/files/:file', refuseWithoutFiles, stageOf('retrieveFile', parts));
-  router.get('/v1/files/:file/content', refuseWithoutFiles, stageOf('retrieveFileContent', parts));
-  router.delete('/v1/files/:file', refuseWithoutFiles, stageOf('deleteFile', parts));
-  router.post('/v1/batches', refuseWithoutFiles, stageOf('createBatch', parts));
-  router.get('/v1/batches', refuseWithoutFiles, stageOf('listBatches', parts));
-  router.get('/v1/batches/:batch', refuseWithoutFiles, stageOf('retrieveBatch', parts));
-  router.post('/v1/batches/:batch/cancel', refuseWithoutFiles, stageOf('cancelBatch', parts));
+  router.use(refuseWithoutFiles);
+  mountRoutes(router, fileRoutes, parts);
 
   const app = new Koa<RequestState>();
   app.use(answerErrors({ log, docsUrl: '' }));

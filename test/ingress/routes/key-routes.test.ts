@@ -12,9 +12,14 @@ import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 import { storeUnavailable } from '../../../shared/store/documents.ts';
 import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
 import { newKey } from '../../shared/store/store-contract.ts';
-import { stageOf } from '../../support/api-routes.ts';
+import { mountRoutes } from '../../support/api-routes.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 import { serveApp } from '../../support/serve-app.ts';
+
+const keyRoutes = [
+  ...['listDeveloperKeys', 'mintDeveloperKey', 'rotateDeveloperKey', 'revokeDeveloperKey'],
+  ...['listKeys', 'retrieveKey', 'revokeKey'],
+];
 
 /** A listener with routes of keys for an account with one key, whose usage the store fails to read with this error. Each call takes a second. */
 async function start(t: ExecutionContext, usageFailure: Error) {
@@ -47,17 +52,11 @@ async function start(t: ExecutionContext, usageFailure: Error) {
     authentication: { changeAccount, peppers: ['a pepper'] },
     queue: { requestsToEnd: { add: fails } },
   };
-  router.get('/keys', stageOf('listKeys', used));
-  router.get('/keys/developer', stageOf('listDeveloperKeys', used));
-  router.post('/keys/developer', stageOf('mintDeveloperKey', used));
-  router.post('/keys/developer/rotate', stageOf('rotateDeveloperKey', used));
-  router.post('/keys/developer/revoke', stageOf('revokeDeveloperKey', used));
-  router.get('/keys/key_:key', stageOf('retrieveKey', used));
-  router.delete('/keys/key_:key', stageOf('revokeKey', used));
+  mountRoutes(router, keyRoutes, used);
   app.use(router.routes());
   const { url } = parts.use(await serveApp(app));
   const ask = (path: string, method = 'GET', body?: object) =>
-    fetch(`${url}/keys${path}`, { method, headers: body === undefined ? {} : { body: JSON.stringify(body) } });
+    fetch(`${url}/v1/keys${path}`, { method, headers: body === undefined ? {} : { body: JSON.stringify(body) } });
   return { ask, id: key.id };
 }
 
