@@ -117,6 +117,12 @@ const backendSchema = z.strictObject({
     .optional()
     .describe('Sends a salt for each account, so that accounts do not share cached prompts'),
   priority: z.boolean().optional().describe('Sends the priority of the plan'),
+  weight: z
+    .int()
+    .min(0)
+    .max(100)
+    .optional()
+    .describe('Its part of the requests beside other backends, relative to their weights; 0: none. Default: 1'),
   relay_messages: z
     .boolean()
     .optional()
@@ -159,6 +165,9 @@ const plan = z.strictObject({
   model_tiers: z.array(name).min(1).describe('Tiers of models that the plan includes'),
 });
 
+/** What requests have in common that go to the same backend. */
+export const affinities = ['prefix', 'account', 'none'] as const;
+
 const fieldName = z.string().regex(/^[A-Za-z_][\w.-]{0,127}$/, 'expected the name of a field, or "default"');
 
 /** `extra_fields` defaults to `[default]` (`shared/endpoints/fields/refused-fields.ts`). */
@@ -184,6 +193,12 @@ const model = z.strictObject({
     .boolean()
     .optional()
     .describe('true: a larger output limit of a client is lowered to output_tokens_max, instead of a 400'),
+  affinity: z
+    .enum(affinities)
+    .optional()
+    .describe(
+      'What keeps requests at one on-prem backend, whose prefix cache is then used: the beginning of the prompt, the account, or nothing. Default: prefix',
+    ),
   extra_tools: z.array(name).optional().describe('Types of tools that requests may have beyond function and custom'),
   unknown_fields: z
     .enum(['refuse', 'drop'])

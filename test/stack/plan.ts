@@ -14,6 +14,7 @@ export type BackendSettings = {
   whole_as_stream?: boolean;
   cache_salt?: boolean;
   priority?: boolean;
+  weight?: number;
   relay_messages?: boolean;
 };
 export type StackBackend = BackendSettings & { url: string; location: 'on-prem' | 'cloud'; model?: string };
@@ -26,6 +27,7 @@ export type StackModel = {
   extra_tools?: readonly string[];
   unknown_fields?: 'refuse' | 'drop';
   clamp_output_tokens?: boolean;
+  affinity?: 'prefix' | 'account' | 'none';
   /** Default: chat only. */
   endpoints?: readonly string[];
 };
