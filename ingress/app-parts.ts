@@ -1,6 +1,7 @@
 import type { ApplyTopUpCode } from '../shared/account-changes/apply-top-up-code.ts';
 import type { ChangeAccount, RecordedChange } from '../shared/account-changes/change-account.ts';
 import type { ClearAccount } from '../shared/account-changes/remove-account.ts';
+import type { AffinityKeys } from '../shared/endpoints/affinity-keys.ts';
 import type { BackendPauses } from '../shared/fleet/backend-pauses.ts';
 import type { FleetProcess } from '../shared/fleet/note-process.ts';
 import type { KeptAnswers } from '../shared/jobs/idempotency.ts';
@@ -112,6 +113,7 @@ type QueueParts = {
   requestLookUp: RequestLookUp;
   keptAnswers: Pick<KeptAnswers, 'open'>;
   insertWithRoom: InsertWithRoom;
+  affinityKeys: AffinityKeys;
 };
 
 /** What operators see and change beside accounts. */

@@ -70,7 +70,11 @@ function createStages({ log, redis, http, authentication, queue }: AppParts) {
     readBody: readJsonBody({ ...body, metrics }),
     readSmallBody: (bytesMax: number) =>
       readJsonBody({ ...body, metrics, bodyBytesMax: Math.min(bytesMax, body.bodyBytesMax), budget: uncountedBodies }),
-    beforeAdmission: { checkRefused, claim: claimIdempotencyKey(authentication), readCall: readCalls({ metrics }) },
+    beforeAdmission: {
+      checkRefused,
+      claim: claimIdempotencyKey(authentication),
+      readCall: readCalls({ ...queue, metrics }),
+    },
     admission: [
       refuseFullQueue({ ...queue, metrics }),
       admitRequest({ ...authentication, metrics, topupUrl }),

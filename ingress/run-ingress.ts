@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { aborted, within } from '../shared/concurrency/shutdown.ts';
+import { createAffinityKeys } from '../shared/endpoints/affinity-keys.ts';
 import { ApiError } from '../shared/errors.ts';
 import { createBackendPauses } from '../shared/fleet/backend-pauses.ts';
 import type { IngressLoad } from '../shared/fleet/note-process.ts';
@@ -114,6 +115,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
       requestLookUp: createRequestLookUp({ redis, store }),
       keptAnswers: createKeptAnswers(config.keyPeppers),
       insertWithRoom: createInsertWithRoom({ store: store.batches }),
+      affinityKeys: createAffinityKeys(config.keyPeppers[0]),
     },
     operators: {
       planFileStatus: opened.status,

@@ -1,3 +1,4 @@
+import { createAffinityKeys } from '../shared/endpoints/affinity-keys.ts';
 import type { BackendAgents } from '../shared/fleet/backend-agents.ts';
 import type { BackendKeys } from '../shared/fleet/backend-keys.ts';
 import { createKeptAnswers } from '../shared/jobs/idempotency.ts';
@@ -90,7 +91,8 @@ export function openLaneWork(deps: {
     }),
   );
   metrics.observeBatches(createObserveBatches(deps.store.batches));
-  const batches = openBatches({ ...deps, findAnswer, settle: settleLine });
+  const affinityKeys = createAffinityKeys(config.keyPeppers[0]);
+  const batches = openBatches({ ...deps, findAnswer, settle: settleLine, affinityKeys });
   return {
     work: { interactive: requests.work, batch: batches.work },
     batches,

@@ -1,6 +1,7 @@
 import { createRests } from '../../shared/concurrency/in-turn.ts';
+import type { AffinityKeys } from '../../shared/endpoints/affinity-keys.ts';
 import type { Endpoint, EndpointHeaders } from '../../shared/endpoints/definition/endpoint.ts';
-import { readCall as readBody } from '../../shared/endpoints/definition/read-call.ts';
+import { type ReadOptions, readCall as readBody } from '../../shared/endpoints/definition/read-call.ts';
 import { listedFieldsOf } from '../../shared/endpoints/fields/listed-fields.ts';
 import { countRefusedFields } from '../../shared/process/metrics.ts';
 import { modelNotFound, noSuchModel } from '../api/plan-models.ts';
@@ -15,14 +16,16 @@ import { type Stage, stateOf } from '../request-state.ts';
  */
 export function readCalls({
   metrics,
+  affinityKeys,
 }: {
   metrics: Pick<IngressMetrics, 'refusedFields'>;
+  affinityKeys: AffinityKeys;
 }): (endpoint: Endpoint) => Stage {
   const rest = createRests();
   return (endpoint) =>
     async function readCall(ctx, next) {
       const since = performance.now();
-      const { plan } = stateOf(ctx, 'caller');
+      const { account, plan } = stateOf(ctx, 'caller');
       const planFile = stateOf(ctx, 'planFile');
       const { models, aliases } = planFile;
       const rule = listedFieldsOf(planFile);
@@ -34,7 +37,9 @@ export function readCalls({
       };
       try {
         const sent = passedHeaders(ctx.req, endpoint.headers.passedOn);
-        const options = { models, aliases, rule, noSuchModel: noSuch };
+        const affinityKeysOf: ReadOptions['affinityKeysOf'] = (_endpoint, request, model) =>
+          affinityKeys(endpoint, request, { planFile, model, account });
+        const options = { models, aliases, rule, noSuchModel: noSuch, affinityKeysOf };
         const { dropped, ...call } = readBody(endpoint, stateOf(ctx, 'body'), options);
         const isListed = (name: string) => rule.isListed(name, call.model);
         const headers = sent && readHeaders(sent, endpoint.headers, isListed);

@@ -28,6 +28,8 @@ const modelHealth = z.strictObject({
   first_token_ms: ms.nullable().meta({ description: 'Recent, the mean of all workers; null if none has called it.' }),
   answered: count.meta({ description: 'Calls of about the last minute that were answered.' }),
   failed: count.meta({ description: 'Calls of about the last minute that failed.' }),
+  prompt_tokens: count.meta({ description: 'Tokens of the prompts of these calls, as the backend has reported them.' }),
+  cached_tokens: count.meta({ description: 'Those of them that it has read from its prefix cache.' }),
   suspects: count.meta({
     description: 'Accounts that have failed there without proof against the backend, of all workers: they ask it last.',
   }),
@@ -77,6 +79,7 @@ const fleetSchema = named(
       z.strictObject({
         backend: z.string(),
         location: z.enum(['on-prem', 'cloud']),
+        weight: count.meta({ description: 'Its part of the requests, relative to the others; 0: none.' }),
         calls: count.meta({ description: 'In flight, of all workers.' }),
         limit: count.nullable().meta({ description: '`requests_at_once`; null if there is none.' }),
         per_worker: z.boolean().meta({ description: 'Whether the limit applies to each worker.' }),
@@ -113,6 +116,7 @@ const exampleFleet = {
     {
       backend: 'onprem-a',
       location: 'on-prem',
+      weight: 1,
       calls: 3,
       limit: 8,
       per_worker: false,
@@ -126,6 +130,8 @@ const exampleFleet = {
           first_token_ms: 180,
           answered: 42,
           failed: 1,
+          prompt_tokens: 61200,
+          cached_tokens: 49800,
           suspects: 0,
         },
       ],
@@ -227,7 +233,7 @@ type Backend = PlanFile['backends'][string];
 
 function presentBackend(
   name: string,
-  { location, requestsAtOnce, perWorker }: Backend,
+  { location, weight = 1, requestsAtOnce, perWorker }: Backend,
   loads: ReadonlyMap<string, WorkerLoad>,
 ): Omit<FleetView['backends'][number], 'paused'> {
   const all = [...loads.values()];
@@ -240,6 +246,7 @@ function presentBackend(
   return {
     backend: name,
     location,
+    weight,
     calls: sum(uses.map(({ calls }) => calls)),
     limit: requestsAtOnce ?? null,
     per_worker: perWorker ?? false,
@@ -283,6 +290,8 @@ function presentHealth(seen: WorkerLoad['health']): Omit<FleetView['backends'][n
     first_token_ms: times.length === 0 ? null : Math.round(sum(times) / times.length),
     answered: sum(seen.map(({ answered }) => answered)),
     failed: sum(seen.map(({ failed }) => failed)),
+    prompt_tokens: sum(seen.map(({ promptTokens }) => promptTokens)),
+    cached_tokens: sum(seen.map(({ cachedTokens }) => cachedTokens)),
     suspects: sum(seen.map(({ suspects }) => suspects)),
   };
 }

@@ -30,6 +30,8 @@ const count = z.int().positive();
 
 /** An answer that is cut ends each of them with an event. */
 const allChoicesMax = 2_048;
+/** More ids hardly tell prompts apart. */
+const idsReadMax = 16_384;
 
 /**
  * All fields of OpenAI's published description of `POST /v1/completions` (openai/openai-openapi, `CreateCompletionRequest`). Model servers
@@ -96,6 +98,7 @@ const request: RequestFormat = {
   estimatePrompt: (completion, text) => estimatePrompts(completion, 'prompt', text),
 
   promptOf: (payload) => promptsOf({ ...payload }, 'prompt'),
+  partsOf: (completion: { prompt?: unknown }) => ({ head: [], messages: firstPrompt(completion.prompt) }),
   promptsIn: (payload: { prompt?: unknown }) => promptsIn(payload.prompt).prompts,
   choicesOf: (payload: { prompt?: unknown }) => choicesOfEach(payload) * promptsIn(payload.prompt).prompts,
   repeatsOfPrompt(payload) {
@@ -106,6 +109,14 @@ const request: RequestFormat = {
     return echo === true ? Number(n ?? 1) : 0;
   },
 };
+
+/** A text or token ids, alone or as the first of several. */
+function firstPrompt(prompt: unknown): string {
+  const [first] = Array.isArray(prompt) ? prompt : [prompt];
+  if (typeof first === 'string') return first;
+  const ids: unknown = Array.isArray(first) ? first : prompt;
+  return Array.isArray(ids) ? ids.slice(0, idsReadMax).join(' ') : '';
+}
 
 function choicesOfEach(payload: object): number {
   return readOutputLimit({ ...payload }, { outputTokensMax: Number.POSITIVE_INFINITY }).choices.value;

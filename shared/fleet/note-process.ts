@@ -19,6 +19,8 @@ const backendHealthSchema = z.object({
   firstTokenMs: count.optional(),
   answered: count,
   failed: count,
+  promptTokens: count,
+  cachedTokens: count,
   suspects: count,
 });
 
@@ -52,8 +54,9 @@ const processLoadSchema = z.discriminatedUnion('kind', [workerLoadSchema, ingres
 
 /**
  * What a worker does now. `running`: jobs in progress. `waiting`: those of them that wait for another backend. `backends`: its calls in
- * flight and its share of a limit of the whole fleet. `health`: as this worker has seen it, for each model: `firstTokenMs` is recent, and
- * `answered` and `failed` are the calls of about the last minute, and `suspects` the accounts that ask it last. `pauses`: why it does not
+ * flight and its share of a limit of the whole fleet. `health`: as this worker has seen it, for each model: `firstTokenMs` is recent,
+ * `answered` and `failed` are the calls of about the last minute, `promptTokens` and `cachedTokens` those that it has reported of them, and
+ * `suspects` the accounts that ask it last. `pauses`: why it does not
  * call backends for a while.
  */
 export type WorkerLoad = z.infer<typeof workerLoadSchema>;

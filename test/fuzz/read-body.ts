@@ -1,6 +1,7 @@
 import { createBodyBudget } from '../../ingress/listener/body-budget.ts';
 import { readCalls } from '../../ingress/middleware/read-call.ts';
 import { readJsonBody } from '../../ingress/middleware/read-json-body.ts';
+import { createAffinityKeys } from '../../shared/endpoints/affinity-keys.ts';
 import type { Call } from '../../shared/endpoints/definition/read-call.ts';
 import { endpointAt } from '../../shared/endpoints/endpoints.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
@@ -23,7 +24,9 @@ export function createReadCall(path: string, planFile: PlanFile) {
     largeBodies: { time: async () => () => {}, timeNow: () => () => {}, place: async () => () => {} },
     metrics: { bodyRefusals: counter },
   });
-  const readCall = readCalls({ metrics: { refusedFields: counter } })(endpointAt(path));
+  const readCall = readCalls({ metrics: { refusedFields: counter }, affinityKeys: createAffinityKeys('pepper') })(
+    endpointAt(path),
+  );
 
   return async (input: Buffer): Promise<{ call: Call; text: string } | string> => {
     const ctx = fakeContext(sent, inPieces(input), { planFile, requestId: 'req_1', address: '192.0.2.1', caller });

@@ -18,9 +18,15 @@ export interface TrackedCall {
 
 /**
  * What a call shows about the health of its backend. `answered`: also if it refused the request as invalid. `alive`: it is well, and did
- * not serve the request. `abandoned`: the call ended before it could show anything.
+ * not serve the request. `abandoned`: the call ended before it could show anything. `prompt`: if the backend has reported its tokens.
  */
-export type CallEnd = { outcome: 'answered' | 'alive' | 'abandoned' } | { outcome: 'failed'; evidence: Evidence };
+export type CallEnd =
+  | { outcome: 'answered'; prompt?: PromptTokens | undefined }
+  | { outcome: 'alive' | 'abandoned' }
+  | { outcome: 'failed'; evidence: Evidence };
+
+/** `cachedTokens`: those of `promptTokens` that the backend had in its prefix cache. */
+export type PromptTokens = { promptTokens: number; cachedTokens: number };
 
 /** The health of a backend for one model. */
 export interface BackendHealth extends Disposable {
@@ -97,7 +103,7 @@ export function createBackendHealth(deps: Deps): BackendHealth {
       calls.add(holder, 1);
 
       function fail(of: Evidence): boolean {
-        outcomes.note('failed');
+        outcomes.note({ failed: 1 });
         look.noteFailure(of, begunAt);
         if (evidence.weigh(of, holder)) {
           if (!answers) pace.noteFailure();
@@ -110,8 +116,8 @@ export function createBackendHealth(deps: Deps): BackendHealth {
         return false;
       }
 
-      function succeed(): void {
-        outcomes.note('answered');
+      function succeed(prompt: PromptTokens | undefined): void {
+        outcomes.note({ answered: 1, ...prompt });
         evidence.clear(holder);
         // An answer in one piece shows that the backend answers, but not how soon it began.
         pace.forgetFailure();
@@ -130,7 +136,7 @@ export function createBackendHealth(deps: Deps): BackendHealth {
         end(end) {
           calls.add(holder, -1);
           if (end.outcome === 'failed') return fail(end.evidence);
-          if (end.outcome === 'answered') succeed();
+          if (end.outcome === 'answered') succeed(end.prompt);
           else watched[end.outcome]();
           return false;
         },
@@ -171,8 +177,11 @@ function createPace(now: () => number) {
   };
 }
 
-/** How many calls of a backend ended lately. */
-export type RecentOutcomes = { answered: number; failed: number };
+/** How many calls of a backend ended lately, and the tokens of their prompts. */
+export type RecentOutcomes = { answered: number; failed: number } & PromptTokens;
+
+const noOutcomes: RecentOutcomes = { answered: 0, failed: 0, promptTokens: 0, cachedTokens: 0 };
+const outcomeNames = Object.keys(noOutcomes) as (keyof RecentOutcomes)[]; // as declared
 
 const bucketMs = 10_000;
 /** About the last minute. */
@@ -180,7 +189,7 @@ const bucketsMax = 6;
 
 /** Counts the outcomes of calls over about the last minute. `now`: milliseconds of a monotonic clock. */
 export function createRecentOutcomes(now: () => number) {
-  let buckets: { index: number; answered: number; failed: number }[] = [];
+  let buckets: (RecentOutcomes & { index: number })[] = [];
 
   function forgetOld(): number {
     const index = Math.floor(now() / bucketMs);
@@ -190,22 +199,19 @@ export function createRecentOutcomes(now: () => number) {
   }
 
   return {
-    note(outcome: keyof RecentOutcomes): void {
+    note(more: Partial<RecentOutcomes>): void {
       const index = forgetOld();
       let latest = buckets.at(-1);
       if (latest?.index !== index) {
-        latest = { index, answered: 0, failed: 0 };
+        latest = { index, ...noOutcomes };
         buckets.push(latest);
       }
-      latest[outcome] += 1;
+      for (const name of outcomeNames) latest[name] += more[name] ?? 0;
     },
     sum(): RecentOutcomes {
       forgetOld();
-      const sum = { answered: 0, failed: 0 };
-      for (const { answered, failed } of buckets) {
-        sum.answered += answered;
-        sum.failed += failed;
-      }
+      const sum = { ...noOutcomes };
+      for (const bucket of buckets) for (const name of outcomeNames) sum[name] += bucket[name];
       return sum;
     },
   };

@@ -15,6 +15,10 @@ export interface BackendLoad {
   end(backend: string): void;
   /** A client's request calls the backend. */
   noteAsked(backend: string): void;
+  /** Calls in flight of all workers, as far as this one knows. */
+  fleetCallsOf(backend: string): number;
+  /** A request would have called this backend, if this worker had a larger share of it. */
+  noteMissed(backend: string): void;
   /** Records and returns those that may be called but have no room. */
   noteFull(candidates: readonly Candidate[]): string[];
   /** What is in use and needed of backends with a fleet limit. `isWaiting`: jobs in progress wait for a slot. */
@@ -36,13 +40,16 @@ export function createBackendLoad(deps: {
   /** The backends that this process may call. */
   called: () => ReadonlySet<string>;
   shareOf: (backend: string, unknown: Share) => Share;
+  /** Calls of other workers in flight, as of the last renewal. */
+  callsElsewhere: (backend: string) => number;
   now: () => number;
 }): BackendLoad {
-  const { currentPlanFile, called, shareOf, now } = deps;
+  const { currentPlanFile, called, shareOf, callsElsewhere, now } = deps;
   const inFlight = new Map<string, number>();
-  /** When a client last called a backend, and when a backend was last found full. */
+  /** When a client last called a backend, when a backend was last found full, and when a larger share was last missed. */
   const askedAt = new Map<string, number>();
   const hungryAt = new Map<string, number>();
+  const missedAt = new Map<string, number>();
   /** The fleet limits of backends with calls in flight, which have to be reported also after the backend has gone from the plan file. */
   const limitsInUse = new Map<string, number>();
 
@@ -61,7 +68,8 @@ export function createBackendLoad(deps: {
     const limit = isCalled ? fleetLimitOf(backend) : limitsInUse.get(backend);
     if (!isCalled && limit === undefined) return [];
     const wants = isCalled && isWithin(hungryAt.get(backend), hungryForMs) && (!isLeaving || isWaiting);
-    const need = wants ? 'wants' : isLeaving || !isCalled ? 'stops' : 'idle';
+    const misses = isWithin(missedAt.get(backend), hungryForMs);
+    const need = wants ? 'wants' : isLeaving || !isCalled ? 'stops' : misses ? 'misses' : 'idle';
     const isOfSeveralPools = backendsOfSeveralPools(currentPlanFile().models).has(backend);
     return [{ backend, limit, inFlight: callsOf(backend), need, isAsked: isAsked(backend), isOfSeveralPools }];
   }
@@ -89,6 +97,8 @@ export function createBackendLoad(deps: {
         limitsInUse.delete(name);
       }
     },
+    fleetCallsOf: (name) => callsOf(name) + callsElsewhere(name),
+    noteMissed: (name) => void missedAt.set(name, now()),
     noteAsked: (name) => void askedAt.set(name, now()),
     noteFull(candidates) {
       const full = candidates.filter((each) => !each.refuses && each.inFlight >= each.requestsAtOnce);

@@ -1,5 +1,6 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { BackendSlots } from './backend-slots.ts';
+import type { Preference } from './prefer-backend.ts';
 
 const breakerValues = { closed: 0, 'half-open': 1, open: 2 };
 
@@ -12,8 +13,24 @@ export function createBackendMetrics(registry: Registry) {
     labelNames: ['backend', 'model'],
     registers: [registry],
   });
+  const choices = new Counter({
+    name: 'svc_affinity_choices_total',
+    help: 'Requests with keys of their prompt, by the depth of the key that chose their backend: 1 is the deepest; none: no key did',
+    labelNames: ['model', 'depth'],
+    registers: [registry],
+  });
+  const misses = new Counter({
+    name: 'svc_affinity_misses_total',
+    help: 'Requests that did not get the first choice of their deepest key, by why: load (it has too many calls), or room (the share of the worker is in use)',
+    labelNames: ['backend', 'reason'],
+    registers: [registry],
+  });
   return {
     breakerOpened,
+    notePreference({ choice, missed }: Preference, model: string): void {
+      choices.inc({ model, depth: choice?.depth ?? 'none' });
+      if (missed !== undefined) misses.inc({ backend: missed.name, reason: missed.reason });
+    },
     /** Registers the gauges that are read at each scrape. */
     observeBackends(slots: BackendSlots): void {
       observeBreakers(registry, slots, breakerOpened);

@@ -5,6 +5,7 @@ import { type BackendLoad, createBackendLoad } from './backend-load.ts';
 import { probeAfterMs } from './breaker.ts';
 import { type Candidate, type Choice, chooseBackend, hasRoom, isHeldBack } from './choose-backend.ts';
 import { createPauses, type Pauses } from './pauses.ts';
+import { type Preference, preferBackend } from './prefer-backend.ts';
 import { createReserveAt, type Reservation, type Slot } from './reservation.ts';
 import { type BreakerStatus, createServedBackends, type SeenHealth, type ServedBackends } from './served-backends.ts';
 import { createWaitingJobs } from './waiting-jobs.ts';
@@ -25,6 +26,8 @@ export type Ask = {
   /** How long to wait for a full backend, in milliseconds; 0: not at all. */
   waitMs: number;
   signal: AbortSignal;
+  /** What it has in common with requests that should go to the same backend, the deepest last. */
+  affinityKeys?: readonly string[] | undefined;
 };
 
 /** `refused`: no backend of the model may be called. `full`: those that may be called have no room. */
@@ -80,6 +83,8 @@ export function createBackendSlots(deps: {
   pools: () => readonly string[];
   /** This worker's share of a backend with a fleet limit. */
   shareOf: (backend: string, unknown: Share) => Share;
+  /** Calls of other workers in flight there. */
+  callsElsewhere?: (backend: string) => number;
   /** False if shares have expired. */
   areSharesValid?: (backend: string) => boolean;
   /** The context of a backend in tokens, if it is known. */
@@ -93,12 +98,15 @@ export function createBackendSlots(deps: {
   /** A slot may be free now. */
   onChange?: () => void;
   onBreaker?: (status: BreakerStatus) => void;
+  /** What the keys of a request came to, before its call. */
+  onPreferred?: (preference: Preference, model: string) => void;
   random?: () => number;
   now?: () => number;
 }): BackendSlots {
   const { currentPlanFile, pools, shareOf, onHungry = () => {}, onChange = () => {}, onBreaker = () => {} } = deps;
   const { random = Math.random, now = () => performance.now(), areSharesValid = () => true } = deps;
   const { contextOf = () => undefined, lacksKey = () => false, test = async () => true } = deps;
+  const { callsElsewhere = () => 0, onPreferred = () => {} } = deps;
   const waiting = createWaitingJobs<Ask, SlotAnswer>({
     answer,
     late: { outcome: 'late' },
@@ -118,10 +126,11 @@ export function createBackendSlots(deps: {
     },
   });
   const pauses = createPauses({ now, lacksKey, called: served.names, onNews: (backend) => onHungry([backend]) });
-  const load = createBackendLoad({ currentPlanFile, called: served.names, shareOf, now });
+  const load = createBackendLoad({ currentPlanFile, called: served.names, shareOf, callsElsewhere, now });
   const parts = { currentPlanFile, served, load, pauses, contextOf };
   const candidatesOf = createCandidates(parts);
   const reserveAt = createReserveAt({ ...parts, areSharesValid, onFree: change });
+  const preferredSlot = createPreferredSlot({ candidatesOf, load, reserveAt, onPreferred });
 
   function change(): void {
     waiting.serve();
@@ -140,7 +149,7 @@ export function createBackendSlots(deps: {
     const choice = choose(ask);
     if (choice.outcome === 'refused') return choice;
     if (choice.outcome === 'full') return undefined;
-    const slot = reserveAt(choice.name, ask)?.use(ask.holder);
+    const slot = preferredSlot(ask) ?? reserveAt(choice.name, ask)?.use(ask.holder);
     return slot === undefined ? { outcome: 'refused' } : { outcome: 'slot', slot };
   }
 
@@ -155,7 +164,9 @@ export function createBackendSlots(deps: {
     hasSlot: (model, lane) => chooseBackend(candidatesOf({ model, lane }), { lane, random }).outcome !== 'full',
     async take(ask, reservation) {
       if (ask.signal.aborted) return { outcome: 'late' };
-      const slot = reservation && useReserved(reservation, ask, candidatesOf(ask));
+      const preferred = reservation && preferredSlot(ask, reservation.backend);
+      if (preferred !== undefined) reservation?.release();
+      const slot = preferred ?? (reservation && useReserved(reservation, ask, candidatesOf(ask)));
       if (slot !== undefined) return { outcome: 'slot', slot };
       // Jobs that wait go first, also if room has come with time.
       waiting.serve();
@@ -196,24 +207,54 @@ function createCandidates({
   return function candidatesOf(ask: Pick<Ask, 'model' | 'lane'> & Partial<Ask>): Candidate[] {
     const { model, lane, tried, holder = '', only, promptTokensMin = 0 } = ask;
     return [...served.ofModel(model)].flatMap(([name, health]) => {
-      const { location } = currentPlanFile().backends[name] ?? {};
+      const { location, weight = 1 } = currentPlanFile().backends[name] ?? {};
       if (location === undefined || tried?.has(name) || location !== (only ?? location)) return [];
       if (promptTokensMin >= (contextOf(name) ?? Number.POSITIVE_INFINITY)) return [];
       return [
         {
           name,
           location,
-          refuses: health.refuses(holder) || pauses.refuses(name),
+          refuses: weight === 0 || health.refuses(holder) || pauses.refuses(name),
           isDelayed: health.isProbed() || pauses.delays(name),
           isSuspect: health.isSuspect(holder),
           hasOwnCall: health.callsOf(holder) > 0,
           inFlight: load.callsOf(name),
           requestsAtOnce: load.limitOf(name, lane),
+          fleetCalls: load.fleetCallsOf(name),
+          weight,
           firstTokenMs: health.firstTokenMs(),
         },
       ];
     });
   };
+}
+
+function createPreferredSlot({
+  candidatesOf,
+  load,
+  reserveAt,
+  onPreferred,
+}: {
+  candidatesOf: ReturnType<typeof createCandidates>;
+  load: Pick<BackendLoad, 'noteMissed'>;
+  reserveAt: ReturnType<typeof createReserveAt>;
+  onPreferred: (preference: Preference, model: string) => void;
+}) {
+  /** A slot of the backend that the keys of the request choose; undefined if they choose none, or the one that is reserved. */
+  return function preferredSlot(ask: Ask, reserved?: string): Slot | undefined {
+    const { model, affinityKeys = [] } = ask;
+    if (affinityKeys.length === 0) return undefined;
+    const candidates = candidatesOf(ask).map((each) => (each.name === reserved ? withoutOneCall(each) : each));
+    const preference = preferBackend(affinityKeys, candidates);
+    const { choice, missed } = preference;
+    if (missed?.reason === 'room') load.noteMissed(missed.name);
+    onPreferred(preference, model);
+    return choice === undefined || choice.name === reserved ? undefined : reserveAt(choice.name, ask)?.use(ask.holder);
+  };
+}
+
+function withoutOneCall(candidate: Candidate): Candidate {
+  return { ...candidate, inFlight: candidate.inFlight - 1, fleetCalls: candidate.fleetCalls - 1 };
 }
 
 /**

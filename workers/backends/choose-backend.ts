@@ -16,6 +16,10 @@ export type Candidate = {
   /** Calls of this process in flight, for any model, and how many it may have. */
   inFlight: number;
   requestsAtOnce: number;
+  /** Calls of all workers in flight, as far as this one knows. */
+  fleetCalls: number;
+  /** Its part beside other backends; above 0. */
+  weight: number;
   /** Recent time to the first token, in milliseconds; undefined if it is unknown. */
   firstTokenMs: number | undefined;
 };
@@ -29,7 +33,8 @@ const many = 5;
 /**
  * Chooses the backend to call next (contract.md#q1-choice, contract.md#o5-room-for-clients). On-prem replicas come before the cloud, which
  * is called only if no replica can be. Among them, the one with the fewest calls in flight comes first, then the one with the shortest time
- * to the first token (an unknown time comes first, to find it out), then the order of the plan file. A suspect one comes after all others.
+ * to the first token (an unknown time comes first, to find it out), then the order of the plan file. If their weights differ, each is taken
+ * with its weight as its chance instead. A suspect one comes after all others.
  * A line of a batch (`lane`) waits for a full replica, and goes to the cloud only if no replica may be called. `random` is in [0, 1).
  */
 export function chooseBackend(
@@ -58,10 +63,21 @@ export function isHeldBack({ refuses, isSuspect, hasOwnCall }: Candidate): boole
 }
 
 function draw(candidates: readonly Candidate[], random: () => number): Candidate[] {
+  const [first] = candidates;
+  if (candidates.some(({ weight }) => weight !== first?.weight)) return drawByWeight(candidates, random);
   if (candidates.length < many) return [...candidates];
   const one = Math.floor(random() * candidates.length);
   const other = (one + 1 + Math.floor(random() * (candidates.length - 1))) % candidates.length;
   return candidates.filter((_candidate, index) => index === one || index === other);
+}
+
+function drawByWeight(candidates: readonly Candidate[], random: () => number): Candidate[] {
+  let left = random() * candidates.reduce((sum, { weight }) => sum + weight, 0);
+  for (const candidate of candidates) {
+    left -= candidate.weight;
+    if (left < 0) return [candidate];
+  }
+  return candidates.slice(-1); // sums of fractions are not exact
 }
 
 function byLoad(one: Candidate, other: Candidate): number {

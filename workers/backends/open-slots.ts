@@ -42,10 +42,12 @@ export function openSlots(deps: {
     pools,
     onChange,
     onBreaker: reportBreaker,
+    onPreferred: metrics.notePreference,
     test: deps.checks.test,
     contextOf: facts.contextOf,
     lacksKey: (name) => deps.keys.lacks(planFile.current().backends[name] ?? {}),
     shareOf: (backend, unknown) => shares?.shareOf(backend, unknown) ?? unknown,
+    callsElsewhere: (backend) => shares?.callsElsewhere(backend) ?? 0,
     areSharesValid: (backend) => shares?.areValid(backend) ?? false,
     onHungry: (backends) => shares?.renewSoon(backends),
   });

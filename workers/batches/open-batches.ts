@@ -1,3 +1,4 @@
+import type { AffinityKeys } from '../../shared/endpoints/affinity-keys.ts';
 import { createListWorkers } from '../../shared/fleet/follow-fleet.ts';
 import { createRelease } from '../../shared/limits/release.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
@@ -41,6 +42,7 @@ const accountHoldMs = 6_000;
 const filesHoldMs = 180_000;
 
 type SupervisionDeps = {
+  affinityKeys: AffinityKeys;
   currentPlanFile: () => PlanFile;
   /** For regular work; see `Connections`. */
   upkeepRedis: Redis;
@@ -81,7 +83,7 @@ function openSupervision(deps: Deps, owned: AsyncDisposableStack): BatchSupervis
 
 function openSupervisor(deps: Deps, owned: AsyncDisposableStack, now: () => Promise<number>): BatchSupervisor {
   const { upkeepRedis, store, workerId, control, finishAttempt, writeResult, metrics, log } = deps;
-  const { currentPlanFile } = deps;
+  const { currentPlanFile, affinityKeys } = deps;
   const queue = owned.use(createLineQueue({ redis: upkeepRedis, models: () => currentPlanFile().models, log }));
   const recoverLostLines = createRecoverLostLines({ store: store.batches, queue, finishAttempt, currentPlanFile });
   const heldBy = async (account: string) => new Set(await upkeepRedis.hkeys(leasesKey(account, 'batch')));
@@ -92,7 +94,14 @@ function openSupervisor(deps: Deps, owned: AsyncDisposableStack, now: () => Prom
     acquireLock: createAcquireLock(upkeepRedis, { workerId, holdMs: accountHoldMs }),
     releaseLock: createReleaseLock(upkeepRedis, { workerId }),
     createAccountScheduler: (account, refreshSoon) =>
-      createAccountScheduler({ ...line, account, rules, recoverLostLines, control, refreshSoon, log }),
+      createAccountScheduler({
+        ...{ ...line, account, recoverLostLines, control, refreshSoon, log },
+        rules: () => ({
+          ...rules(),
+          affinityKeysOf: (endpoint, request, model) =>
+            affinityKeys(endpoint, request, { planFile: currentPlanFile(), model, account }),
+        }),
+      }),
     validateBatch: createValidateBatch({ store, currentPlanFile, rules, metrics }),
     closeBatch: createCloseBatch({ ...line, heldBy }),
     writeBatchFiles: createWriteBatchFiles({ store, filesKeptDays: () => currentPlanFile().batch.filesKeptDays }),

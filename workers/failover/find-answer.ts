@@ -103,7 +103,10 @@ export function createFindAnswer(
     const { job, lane, signal, reservation } = run;
     const holder = holderOf(job);
     return slots.take(
-      { model: job.model, lane, holder, tried, ...asked.limits(), waitMs: run.mayWaitMs(), signal },
+      {
+        ...{ model: job.model, lane, holder, tried, ...asked.limits(), waitMs: run.mayWaitMs(), signal },
+        affinityKeys: job.affinityKeys,
+      },
       reservation,
     );
   }

@@ -8,6 +8,7 @@ import { durationBuckets } from '../../shared/process/metrics.ts';
 import type { Tracing } from '../../shared/tracing/span.ts';
 import { bodyFor, type CallLimit, type createOwnFields } from '../backend-client/body-for.ts';
 import { type BackendCall, type CallBackend, createAnswerRoom } from '../backend-client/call-backend.ts';
+import type { PromptTokens } from '../backends/backend-health.ts';
 import type { Slot, SlotEnd } from '../backends/reservation.ts';
 import { type Answer, answerStream, answerWhole, type RunAnswer, type UsageCounter } from './answer-request.ts';
 import type { CallLimits } from './call-limits.ts';
@@ -28,7 +29,7 @@ type Attempt = { received: UsageCounter | undefined; produced: UsageCounter | un
   | { outcome: 'fault'; error: unknown }
 );
 
-type CallMetrics = Pick<AnswerMetrics, 'attempts' | 'attemptDuration' | 'firstToken' | 'refusals'>;
+type CallMetrics = Pick<AnswerMetrics, 'attempts' | 'attemptDuration' | 'firstToken' | 'refusals' | 'promptTokens'>;
 
 /** Calls one backend for a run, and ends the slot of the call. */
 type TryBackend = (run: CallingRun, slot: Slot) => Promise<Attempt>;
@@ -78,7 +79,9 @@ export function createTryBackend(deps: Deps): TryBackend {
       const { isOverLimit, id, ...answer } = await callLimits.ask({ job, slot, signal, call, hasText });
       run.ledger.answeredAs(id);
       run.held.arrived();
-      end({ outcome: isOverLimit ? 'over_limit' : 'answered' }, { outcome: 'answered' }, { ...answer, id });
+      const prompt = answer.usage.estimated ? undefined : answer.usage;
+      end({ outcome: isOverLimit ? 'over_limit' : 'answered' }, { outcome: 'answered', prompt }, { ...answer, id });
+      measured.prompt(prompt);
       const logged = { requestId: job.requestId, backend: name };
       if (isOverLimit) log.warn(logged, 'a backend exceeded the output limit; its answer was cut');
       log.debug({ ...logged, usage: answer.usage }, 'answered');
@@ -226,6 +229,11 @@ function measure(metrics: CallMetrics, { job, ledger }: CallingRun, { name, back
       ledger.firstToken();
       endFirstToken();
     },
+    prompt({ promptTokens, cachedTokens }: PromptTokens = { promptTokens: 0, cachedTokens: 0 }) {
+      const { backend, model } = labels;
+      metrics.promptTokens.inc({ backend, model, from: 'cache' }, cachedTokens);
+      metrics.promptTokens.inc({ backend, model, from: 'computed' }, Math.max(0, promptTokens - cachedTokens));
+    },
     end(end: AttemptEnd) {
       endTimer();
       endAttempt(end);
@@ -256,6 +264,12 @@ export function createAnswerMetrics(registry: Registry) {
       name: 'svc_backend_rules_total',
       help: 'Calls to backends without an answer, by the rule that recognised what the backend said',
       labelNames: ['backend', 'rule'],
+      registers,
+    }),
+    promptTokens: new Counter({
+      name: 'svc_backend_prompt_tokens_total',
+      help: 'Tokens of prompts as backends have reported them: read from their prefix caches, or computed',
+      labelNames: ['backend', 'model', 'from'],
       registers,
     }),
     attemptDuration: new Histogram({

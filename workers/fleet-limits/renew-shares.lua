@@ -20,12 +20,13 @@ local clock = redis.call('TIME')
 --          between two renewals while Redis and a worker are available; askedForMs: how long lines of batches leave room after a client's
 --          call; lifeMs of the keys
 -- args     worker; mode: `new`, `known` (it has renewed before) or `leaves`; number: of this renewal; pools: their names; uses: JSON, for each
---          backend: name; limit (0: none); batchMax: what lines of batches may use of it; inFlight; need: `wants` (jobs wait for it), `idle`
---          (none waits) or `stops` (it takes no more jobs); and if so, isAsked: a client has called it in the last seconds; isOfSeveral: models
+--          backend: name; limit (0: none); batchMax: what lines of batches may use of it; inFlight; need: `wants` (jobs wait for it), `misses` (a
+--          request went elsewhere because the share was in use), `idle` (neither) or `stops` (it takes no more jobs); and if so, isAsked: a client has called it in the last seconds; isOfSeveral: models
 --          of several pools have it; busyCalls: how many calls of the worker were in flight when it was busy; pauseKind: why it has paused
 --          since the last renewal, and pauseMs from now
 -- returns  JSON: pools: of each how many workers it has, and checksStalled: this one looks for stalled jobs; shares: of each backend the calls
---          (-1: no limit), batchCalls: how many of them lines of batches may use, and the pause that it makes, with leftMs from now
+--          (-1: no limit), batchCalls: how many of them lines of batches may use, elsewhere: the calls in flight of other workers, and
+--          the pause that it makes, with leftMs from now
 local call, ceil, floor, max, min = redis.call, math.ceil, math.floor, math.max, math.min
 local format, match = string.format, string.match
 number, uses = tonumber(number), cjson.decode(uses)
@@ -163,7 +164,8 @@ for _, use in ipairs(mode == 'leaves' and {} or uses) do
   local busy = busyOf(name, configured, isNews and use.busyCalls or 0, isNews and use.pauseKind or '-', use.pauseMs or 0)
   local limit = configured
   if busy.limit > 0 then limit, batchMax = busy.limit, batchMaxOf(busy.limit) end
-  local backend, hungry = backendOf(name), need == 'wants' and 1 or 0
+  local backend, hungry = backendOf(name), (need == 'wants' or need == 'misses') and 1 or 0
+  local elsewhere = backend.running
   if use.isAsked then backend.askedAt = now end
   local share, calls, batchCalls
   if limit == 0 then
@@ -176,6 +178,9 @@ for _, use in ipairs(mode == 'leaves' and {} or uses) do
     local partMin = max(1, floor(part))
     if need == 'wants' then
       wanted = backend.short > 0 and partMin or max(fair, ceil(part))
+    elseif need == 'misses' then
+      -- It needs a free slot for the next request, and no more than that if others need one, too.
+      wanted = backend.hungry > 0 and inFlight + 1 or max(fair, inFlight + 1)
     elseif need == 'idle' then
       -- While jobs wait in other workers, a worker without waiting jobs keeps one more call than it has in flight, within its fair share.
       wanted = backend.hungry > 0 and min(floor(limit / (backend.workers + 1)), inFlight + 1) or fair
@@ -198,7 +203,7 @@ for _, use in ipairs(mode == 'leaves' and {} or uses) do
   end
   count(name, ownPools, 1, share)
   known.shares[name] = share
-  answer.shares[name] = {calls = calls, batchCalls = batchCalls}
+  answer.shares[name] = {calls = calls, batchCalls = batchCalls, elsewhere = elsewhere}
   if busy.kind ~= '-' and busy.pausedUntil > now then answer.shares[name].pause = {kind = busy.kind, leftMs = busy.pausedUntil - now} end
 end
 

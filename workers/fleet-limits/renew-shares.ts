@@ -7,15 +7,15 @@ import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';
 
 /**
  * What a worker uses and needs of a backend. `limit`: concurrent calls of the whole fleet; undefined if there is no limit, except the one
- * that the backend shows by being busy (contract.md#ms2-busy-and-loading). `wants`: jobs wait for it; `idle`: none waits; `stops`: this
- * worker takes no more jobs. `isAsked`: a client has called it in the last seconds. `isOfSeveralPools`: models of several pools have it, so
+ * that the backend shows by being busy (contract.md#ms2-busy-and-loading). `wants`: jobs wait for it; `misses`: a request went elsewhere
+ * because this worker's share was in use; `idle`: neither; `stops`: this worker takes no more jobs. `isAsked`: a client has called it in the last seconds. `isOfSeveralPools`: models of several pools have it, so
  * workers of one pool could keep it from those of another.
  */
 export type BackendUse = {
   backend: string;
   limit: number | undefined;
   inFlight: number;
-  need: 'wants' | 'idle' | 'stops';
+  need: 'wants' | 'misses' | 'idle' | 'stops';
   isAsked: boolean;
   isOfSeveralPools: boolean;
 };
@@ -45,6 +45,8 @@ export type RenewedShares = {
   shares: Map<string, Share>;
   /** Of backends that pause. */
   pauses: Map<string, Pause>;
+  /** Calls of other workers in flight, as of their last renewals. */
+  callsElsewhere: Map<string, number>;
 };
 
 /**
@@ -85,6 +87,7 @@ const answerSchema = storedJson.pipe(
       z.object({
         calls: z.int(),
         batchCalls: z.int(),
+        elsewhere: z.int(),
         pause: z.object({ kind: z.enum(pauseKinds), leftMs: z.number() }).optional(),
       }),
     ),
@@ -125,9 +128,15 @@ export function batchCallsMax(limit: number): number {
 
 function readAnswer(answer: unknown): RenewedShares {
   const { pools, shares } = answerSchema.parse(answer);
-  const renewed: RenewedShares = { pools: new Map(Object.entries(pools)), shares: new Map(), pauses: new Map() };
-  for (const [backend, { calls, batchCalls, pause }] of Object.entries(shares)) {
+  const renewed: RenewedShares = {
+    pools: new Map(Object.entries(pools)),
+    shares: new Map(),
+    pauses: new Map(),
+    callsElsewhere: new Map(),
+  };
+  for (const [backend, { calls, batchCalls, elsewhere, pause }] of Object.entries(shares)) {
     renewed.shares.set(backend, calls < 0 ? unlimited : { calls, batchCalls });
+    renewed.callsElsewhere.set(backend, elsewhere);
     if (pause !== undefined) renewed.pauses.set(backend, pause);
   }
   return renewed;

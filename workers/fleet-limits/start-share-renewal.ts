@@ -18,6 +18,8 @@ export interface Shares extends AsyncDisposable {
   shareOf(backend: string, unknown: Share): Share;
   /** False if they have expired (contract.md#o4-expiry-of-shares). Then no call may begin, not even in a reserved slot. */
   areValid(backend: string): boolean;
+  /** Calls of other workers in flight there, as of the last renewal; 0 if they are not known. */
+  callsElsewhere(backend: string): number;
   /** Renews the shares of these backends as soon as possible, at most five times a second. For jobs that wait. */
   renewSoon(backends: readonly string[]): void;
   /** As of the last renewal. */
@@ -68,7 +70,7 @@ export function startShareRenewal(deps: {
       const renewal = { number: ++renewals, pools: isMember ? deps.pools() : [], uses: sent };
       const answer = await renewShares(hasRenewed ? 'known' : 'new', renewal);
       ({ pools, pauses } = answer);
-      known.set(answer.shares, sentAt);
+      known.set(answer, sentAt);
       hasRenewed = true;
       isFailing = false;
     } catch (error) {
@@ -98,6 +100,7 @@ export function startShareRenewal(deps: {
     renewed: first.promise,
     shareOf: known.shareOf,
     areValid: known.areValid,
+    callsElsewhere: known.callsElsewhere,
     renewSoon: () => soon.resolve(),
     membershipOf: (pool) => pools.get(pool) ?? { workers: 0, checksStalled: false },
     async [Symbol.asyncDispose]() {
@@ -117,7 +120,7 @@ async function pauseUnless(ms: number, signal: AbortSignal): Promise<void> {
 
 /** The shares of the last renewal, until they expire. */
 function createKnownShares(now: () => number) {
-  let shares = new Map<string, Share>();
+  let latest: Pick<RenewedShares, 'shares' | 'callsElsewhere'> = { shares: new Map(), callsElsewhere: new Map() };
   let expiresAt = 0;
   /** Calls in flight that were reported to Redis, until it answers. The grant may be as small, so no further calls begin meanwhile. */
   let reported = new Map<string, number>();
@@ -128,13 +131,14 @@ function createKnownShares(now: () => number) {
       reported = new Map(uses.map(({ backend, inFlight }) => [backend, inFlight]));
     },
     /** From before it was sent, so that it expires here before it expires in Redis. */
-    set(renewed: Map<string, Share>, sentAt: number): void {
-      shares = renewed;
+    set(renewed: RenewedShares, sentAt: number): void {
+      latest = renewed;
       expiresAt = sentAt + shareMs;
     },
     areValid,
+    callsElsewhere: (backend: string): number => (areValid() ? (latest.callsElsewhere.get(backend) ?? 0) : 0),
     shareOf(backend: string, unknown: Share): Share {
-      const share = shares.get(backend);
+      const share = latest.shares.get(backend);
       if (share === undefined || !areValid()) return unknown;
       if (share === unlimited) return unlimited;
       const callsMax = reported.get(backend) ?? share.calls;

@@ -48,6 +48,7 @@ export function startShares({ redis, workerId, ...deps }: Options): Shares {
   return {
     renewed: Promise.all([ofPools, ...ofBackends.values()].map(({ renewed }) => renewed)).then(() => {}),
     shareOf: (backend, unknown) => ofBackends.get(backend)?.shareOf(backend, unknown) ?? unknown,
+    callsElsewhere: (backend) => ofBackends.get(backend)?.callsElsewhere(backend) ?? 0,
     areValid: (backend) => ofBackends.get(backend)?.areValid(backend) ?? false,
     renewSoon(backends) {
       for (const backend of backends) ofBackends.get(backend)?.renewSoon([backend]);

@@ -23,11 +23,11 @@ export function BackendTable({ fleet: { backends }, api, reload }: { fleet: Flee
       : backend.models.map((health) => ({ backend, health })),
   );
   const table = h(Table<Row>, {
-    caption: 'Backends by model; answered and failed calls of about the last minute',
+    caption: 'Backends by model; calls of about the last minute, and the share of their prompts that was cached',
     rows,
     rowKey: ({ backend, health }) => `${backend.backend} ${health?.model}`,
     columns: [
-      { title: 'Backend', cell: ({ backend }) => backend.backend, sortBy: ({ backend }) => backend.backend },
+      { title: 'Backend', cell: ({ backend }) => nameOf(backend), sortBy: ({ backend }) => backend.backend },
       { title: 'Model', cell: ({ health }) => health?.model ?? '–', sortBy: ({ health }) => health?.model },
       { title: 'Location', cell: ({ backend }) => backend.location },
       { title: 'Breaker', cell: ({ health }) => (health === undefined ? '–' : h(StateBadge, breakerState(health))) },
@@ -54,6 +54,12 @@ export function BackendTable({ fleet: { backends }, api, reload }: { fleet: Flee
         sortBy: ({ health }) => health?.first_token_ms ?? undefined,
       },
       {
+        title: 'Cached',
+        cell: ({ health }) => cachedShare(health),
+        holds: 'number',
+        sortBy: ({ health }) => health && health.cached_tokens / health.prompt_tokens,
+      },
+      {
         title: 'Answered',
         cell: ({ health }) => formatCount(health?.answered ?? 0),
         holds: 'number',
@@ -69,6 +75,16 @@ export function BackendTable({ fleet: { backends }, api, reload }: { fleet: Flee
   });
   const close = () => setAsking(undefined);
   return [table, asked !== undefined && h(PauseDialog, { key: asking, backend: asked, api, done: reload, close })];
+}
+
+function nameOf({ backend, weight }: Backend): string {
+  return weight === 1 ? backend : `${backend}, weight ${weight}`;
+}
+
+/** Of the prompts' tokens, those that came from the prefix cache of the backend. */
+function cachedShare(health: Health | undefined): string {
+  if (health === undefined || health.prompt_tokens === 0) return '–';
+  return `${Math.round((100 * health.cached_tokens) / health.prompt_tokens)} %`;
 }
 
 function callsOf({ calls, limit, per_worker: isPerWorker }: Backend): string {

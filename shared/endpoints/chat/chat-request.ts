@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isObject } from '../../json/json-values.ts';
-import type { Prompt } from '../definition/endpoint.ts';
+import type { Prompt, PromptParts } from '../definition/endpoint.ts';
 import {
   areFewTexts,
   checkItems,
@@ -28,7 +28,7 @@ import {
   withoutMedia,
   withoutOpaque,
 } from '../tokens/media-tokens.ts';
-import { fieldTexts, textsIn, toolTexts } from '../tokens/prompt-texts.ts';
+import { fieldTexts, textsIn, toolTexts, withLeading } from '../tokens/prompt-texts.ts';
 
 /**
  * The schemas of requests of `POST /v1/chat/completions`, as far as the service reads them. Source: the OpenAI API reference, chat
@@ -207,6 +207,12 @@ export function chatPrompt(payload: PromptFields): Prompt {
   const tools = [...toolTexts(payload.tools), ...toolTexts(payload.functions)];
   const others = fieldTexts(payload, otherFields);
   return { texts: [...texts, ...calls, ...tools, ...others, ...media.texts], tokens: media.tokens };
+}
+
+/** Templates write tools and the first system messages before all others. */
+export function chatParts({ tools, functions, messages }: PromptFields): PromptParts {
+  const { leading, others } = withLeading(messages);
+  return { head: [tools, functions, ...leading], messages: others };
 }
 
 const textFields = new Set(['content', 'text', 'refusal', 'reasoning', 'reasoning_content']);

@@ -8,6 +8,7 @@ import { defaultExtraFields, publishedFields } from '../fields/refused-fields.ts
 import { createChatChoice } from './assemble-choice.ts';
 import {
   type ChatRequest,
+  chatParts,
   chatPrompt,
   estimateChatPrompt,
   isPlainRequest,
@@ -44,6 +45,7 @@ const request: RequestFormat = {
   estimatePrompt: estimateChatPrompt,
 
   promptOf: chatPrompt,
+  partsOf: chatParts,
   choicesOf: (payload) => readOutputLimit({ ...payload }, { outputTokensMax: Number.POSITIVE_INFINITY }).choices.value,
 };
 

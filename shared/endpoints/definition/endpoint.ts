@@ -66,6 +66,12 @@ export function askWhole({ model }: { model: string }): RequestSummary {
 /** The texts of a prompt, and tokens that they do not show: of token ids, and around messages. */
 export type Prompt = { texts: string[]; tokens: number };
 
+/**
+ * The prompt of a request in the order in which a model reads it. `head`: tools and system, before all messages. `messages`: messages or
+ * items of a chat, or one text, which may continue that of an earlier request.
+ */
+export type PromptParts = { head: readonly unknown[]; messages: readonly unknown[] | string };
+
 /** How a request of one endpoint is read. The methods get requests that the schema has accepted. */
 export interface RequestFormat {
   /** All fields of the endpoint's published description, as far as the service checks them. */
@@ -88,6 +94,8 @@ export interface RequestFormat {
   readonly limitFields: readonly string[];
   /** The prompt of a payload, for the tokenizer. */
   promptOf(payload: object): Prompt;
+  /** The parts of the prompt, if the model generates text from it. */
+  partsOf?(request: object): PromptParts;
   /** How often the answer repeats the prompt, which then does not count as output. `payload` is a payload as text. */
   repeatsOfPrompt?(payload: string): number;
   /** How many prompts a payload has, each with choices of its own. Undefined for one. */

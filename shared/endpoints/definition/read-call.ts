@@ -31,6 +31,8 @@ export type Call = {
   choices: number;
   /** Headers of the client for the backend. */
   headers?: Record<string, string>;
+  /** What it has in common with requests that should go to the same backend. */
+  affinityKeys?: string[];
   cost: RequestCost;
 };
 
@@ -52,10 +54,12 @@ export type CallableModels = {
   aliases: Readonly<Record<string, string>>;
 };
 
-type Options = CallableModels & {
+export type ReadOptions = CallableModels & {
   /** Which fields of a request may reach a backend. */
   rule: ListedFields;
   noSuchModel?: (name: string) => string;
+  /** Of a valid request, by the name of its model. */
+  affinityKeysOf?: (endpoint: Endpoint, request: object, model: string) => string[];
 };
 
 /**
@@ -64,7 +68,7 @@ type Options = CallableModels & {
  * that is invalid or not allowed by the rule, a model that does not exist (with the text of `noSuchModel`), and a model that does not offer
  * the endpoint.
  */
-export function readCall(endpoint: Endpoint, sentByClient: SentJson, options: Options): ReadCall {
+export function readCall(endpoint: Endpoint, sentByClient: SentJson, options: ReadOptions): ReadCall {
   const { request } = endpoint;
   const sent = wellFormedJson(sentByClient);
   const isPlain = request.isPlain?.(sent.value) === true;
@@ -78,6 +82,7 @@ export function readCall(endpoint: Endpoint, sentByClient: SentJson, options: Op
   const unlimited = Object.fromEntries(request.limitFields.map((name) => [name, undefined]));
   // Fields that the worker inserts in front are removed: if a field occurs twice, some servers use the last.
   const payload = JSON.stringify({ ...changed(exact, changes), ...replaced, ...unlimited });
+  const affinityKeys = options.affinityKeysOf?.(endpoint, value, name) ?? [];
   const cost = requestCost(value, { measure: request, text: payload, model });
   return {
     endpoint: endpoint.path,
@@ -87,6 +92,7 @@ export function readCall(endpoint: Endpoint, sentByClient: SentJson, options: Op
     pool: model.pool,
     ...(name !== named && { requestedModel: named }),
     payload,
+    ...(affinityKeys.length > 0 && { affinityKeys }),
     outputTokensMax: cost.outputTokensMax,
     cost,
     limitFields: request.limitFields.filter((field) => exact[field] != null),
@@ -96,7 +102,7 @@ export function readCall(endpoint: Endpoint, sentByClient: SentJson, options: Op
 
 const asSent = (request: object) => ({ request, dropped: [] });
 
-type ExactRequest = SentJson & Pick<Options, 'rule'> & { checked: object; model: string };
+type ExactRequest = SentJson & Pick<ReadOptions, 'rule'> & { checked: object; model: string };
 
 /** Returns the checked request with its numbers as the client wrote them. */
 function exactRequest({ request }: Endpoint, { value, text, checked, model, rule }: ExactRequest): Json {
@@ -109,7 +115,7 @@ function changed(sent: Json, changes: NonNullable<RequestSummary['changes']>): o
   return entries.length === 0 ? sent : { ...sent, ...Object.fromEntries(entries) };
 }
 
-function checkedRequest({ request }: Endpoint, value: object, { rule, aliases }: Options): CleanedRequest {
+function checkedRequest({ request }: Endpoint, value: object, { rule, aliases }: ReadOptions): CleanedRequest {
   const model = modelNamed(value, aliases);
   const cleaned = rule.cleaned(withoutNulls({ ...value }), model, request.fields);
   const parsed = request.schema.safeParse(cleaned.request);
@@ -122,11 +128,11 @@ function checkedRequest({ request }: Endpoint, value: object, { rule, aliases }:
   return cleaned;
 }
 
-function modelNamed({ model }: { model?: unknown }, aliases: Options['aliases']): string {
+function modelNamed({ model }: { model?: unknown }, aliases: ReadOptions['aliases']): string {
   return typeof model === 'string' ? (aliases[model] ?? model) : '';
 }
 
-function modelOf(named: string, endpoint: Endpoint, options: Options): { name: string; model: CallableModel } {
+function modelOf(named: string, endpoint: Endpoint, options: ReadOptions): { name: string; model: CallableModel } {
   const { models, aliases, noSuchModel = () => 'no such model' } = options;
   const name = aliases[named] ?? named;
   const model = models[name];

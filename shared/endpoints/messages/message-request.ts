@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { validationError } from '../../errors.ts';
 import { isObject } from '../../json/json-values.ts';
-import type { Prompt, ReadHeader } from '../definition/endpoint.ts';
+import type { Prompt, PromptParts, ReadHeader } from '../definition/endpoint.ts';
 import { checkItems, listOf, streamFlag } from '../fields/common-fields.ts';
 import { refusedByDefault } from '../fields/refused-fields.ts';
 import { tokensByPixels, tokensPerImage } from '../tokens/image-tokens.ts';
@@ -188,6 +188,10 @@ export function messagesPrompt(payload: PromptFields): Prompt {
   const shown = withoutMedia([system, messages], (part) => readDocument(part) ?? readMedia(part), media);
   const others = [...toolTexts(tools), ...fieldTexts(payload, otherFields)];
   return { texts: [...textsIn(shown, textFields), ...others, ...media.texts], tokens: media.tokens };
+}
+
+export function messageParts({ tools, system, messages }: PromptFields): PromptParts {
+  return { head: [tools, system], messages: Array.isArray(messages) ? messages : [] };
 }
 
 const textFields = new Set(['content', 'text', 'input', 'thinking', 'title', 'context']);

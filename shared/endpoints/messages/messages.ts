@@ -15,6 +15,7 @@ import {
   countRequestSchema,
   estimateMessagePrompt,
   type MessageRequest,
+  messageParts,
   messageRequestSchema,
   messagesPrompt,
   readBetas,
@@ -91,6 +92,7 @@ const request: RequestFormat = {
   },
   estimatePrompt: estimateMessagePrompt,
   promptOf: messagesPrompt,
+  partsOf: messageParts,
 };
 
 const answer: AnswerFormat = {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { isObject } from '../../json/json-values.ts';
 import { mapped } from '../answers/with-missing.ts';
-import type { Prompt } from '../definition/endpoint.ts';
+import type { Prompt, PromptParts } from '../definition/endpoint.ts';
 import { areFewTexts, listOf, streamFlag, temperature, topP } from '../fields/common-fields.ts';
 import { configurationUpdate } from '../fields/hosted-tools.ts';
 import { tokensByTiles } from '../tokens/image-tokens.ts';
@@ -16,7 +16,7 @@ import {
   withoutMedia,
   withoutOpaque,
 } from '../tokens/media-tokens.ts';
-import { fieldTexts, textsIn, toolTexts } from '../tokens/prompt-texts.ts';
+import { fieldTexts, textsIn, toolTexts, withLeading } from '../tokens/prompt-texts.ts';
 
 const object = z.looseObject({});
 const nullableObject = object.nullish();
@@ -139,6 +139,13 @@ export function inputPrompt(payload: PromptFields): Prompt {
   const texts = textsIn([instructions, shown], textFields);
   const others = [...toolTexts(tools), ...fieldTexts(payload, ['text'])];
   return { texts: [...texts, ...others, ...media.texts], tokens: media.tokens };
+}
+
+/** A text as input is a message of the user. */
+export function responseParts({ tools, instructions, input }: PromptFields): PromptParts {
+  const items = typeof input === 'string' ? [{ role: 'user', content: input }] : input;
+  const { leading, others } = withLeading(items);
+  return { head: [tools, instructions, ...leading], messages: others };
 }
 
 const textFields = new Set(['content', 'text', 'arguments', 'input', 'output', 'summary', 'refusal']);

@@ -11,6 +11,7 @@ import {
   estimateInput,
   inputPrompt,
   type ResponseRequest,
+  responseParts,
   responseRequestSchema,
   withTypes,
 } from './response-request.ts';
@@ -43,6 +44,7 @@ const request: RequestFormat = {
   }),
   estimatePrompt: estimateInput,
   promptOf: inputPrompt,
+  partsOf: responseParts,
 };
 
 const answer: AnswerFormat = {

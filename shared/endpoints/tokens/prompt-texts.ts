@@ -21,6 +21,15 @@ export function toolTexts(tools: unknown): string[] {
   return Array.isArray(tools) ? tools.map((tool) => JSON.stringify(tool)) : [];
 }
 
+/** Divides messages or items into the instructions that come first, and the others. */
+export function withLeading(messages: unknown): { leading: readonly unknown[]; others: readonly unknown[] } {
+  if (!Array.isArray(messages)) return { leading: [], others: [] };
+  const isInstruction = (each: unknown) => isObject(each) && (each.role === 'system' || each.role === 'developer');
+  const first = messages.findIndex((each) => !isInstruction(each));
+  const count = first < 0 ? messages.length : first;
+  return { leading: messages.slice(0, count), others: messages.slice(count) };
+}
+
 /** Returns each of these fields of a request as JSON, if it is an object or a list: a template or a server may write it into the prompt. */
 export function fieldTexts(request: object, fields: readonly string[]): string[] {
   const values = fields.map((name) => (request as Readonly<Record<string, unknown>>)[name]);

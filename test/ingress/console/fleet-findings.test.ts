@@ -5,11 +5,11 @@ import type { FleetView } from '../../../ingress/routes/fleet.ts';
 const process = { id: 'p', generation: 'aaa', started_at: '2026-03-01T09:00:00.000Z' };
 const health = {
   ...{ model: 'small-chat', breakers: { closed: 2, 'half-open': 0, open: 0 } },
-  ...{ first_token_ms: 100, answered: 90, failed: 0, suspects: 0 },
+  ...{ first_token_ms: 100, answered: 90, failed: 0, prompt_tokens: 0, cached_tokens: 0, suspects: 0 },
 };
 const backend: FleetView['backends'][number] = {
   ...{ backend: 'a', location: 'on-prem', calls: 3, limit: 8, per_worker: false, shares: 8, models: [health] },
-  ...{ paused: null, pauses: [] },
+  ...{ paused: null, pauses: [], weight: 1 },
 };
 const queue = { model: 'small-chat', queued: { interactive: 0, batch: 0 }, queue_max: 2_000, oldest_ms: 0 };
 const well: FleetView = {
@@ -27,7 +27,12 @@ const broken = { ...health, breakers: { closed: 0, 'half-open': 1, open: 1 } };
 test('nothing is found in a fleet that is well, also where a limit is of each worker', (t) => {
   t.deepEqual(texts({}), []);
   t.deepEqual(texts({ backends: [{ ...backend, calls: 9, per_worker: true, shares: null }] }), []);
-  t.deepEqual(texts({ backends: [{ ...backend, models: [{ ...health, answered: 90, failed: 10 }] }] }), []);
+  t.deepEqual(
+    texts({
+      backends: [{ ...backend, models: [{ ...health, answered: 90, failed: 10, prompt_tokens: 0, cached_tokens: 0 }] }],
+    }),
+    [],
+  );
 });
 
 test('each fault is said in words, the worst first', (t) => {
@@ -39,13 +44,18 @@ test('each fault is said in words, the worst first', (t) => {
     'bad: small-chat is down: all its backends fail.',
     'bad: a is not called for small-chat by 1 worker: its breaker is open.',
   ]);
-  const other = { ...backend, backend: 'b', calls: 8, models: [{ ...health, answered: 8, failed: 1 }] };
+  const other = {
+    ...backend,
+    backend: 'b',
+    calls: 8,
+    models: [{ ...health, answered: 8, failed: 1, prompt_tokens: 0, cached_tokens: 0 }],
+  };
   t.deepEqual(texts({ backends: [{ ...backend, models: [broken] }, other] }), [
     'bad: a is not called for small-chat by 1 worker: its breaker is open.',
     'warning: b fails for small-chat: 1 of 9 calls in the last minute.',
     'warning: b is full: 8 of 8 calls.',
   ]);
-  const forOne = { ...health, answered: 1, failed: 1, suspects: 1 };
+  const forOne = { ...health, answered: 1, failed: 1, prompt_tokens: 0, cached_tokens: 0, suspects: 1 };
   t.deepEqual(texts({ backends: [{ ...backend, models: [forOne] }] }), [
     'warning: a fails for small-chat: 1 of 2 calls in the last minute. It is asked last by 1 account.',
   ]);

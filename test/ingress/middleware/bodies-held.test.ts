@@ -10,6 +10,7 @@ import { createQueueBounds } from '../../../ingress/queue/queue-bounds.ts';
 import { createQueueTurns } from '../../../ingress/queue/queue-turns.ts';
 import { answerCall } from '../../../ingress/replies/answer-call.ts';
 import { type RequestState, stateOf } from '../../../ingress/request-state.ts';
+import { createAffinityKeys } from '../../../shared/endpoints/affinity-keys.ts';
 import { chat } from '../../../shared/endpoints/chat/chat.ts';
 import type { LimitCounters } from '../../../shared/limits/admission.ts';
 import { parsePlanFile } from '../../../shared/plan-file/plan-file.ts';
@@ -76,7 +77,7 @@ test('while a request waits for its answer no stage holds its body, parsed or se
     parsedBody = new WeakRef(stateOf(ctx, 'body').value);
     return next();
   });
-  app.use(readCalls(parts)(chat));
+  app.use(readCalls({ ...parts, affinityKeys: createAffinityKeys('pepper') })(chat));
   app.use((ctx, next) => {
     // A string cannot be weakly referenced, so bytes with the same length stand in for the text of the body.
     Object.assign(stateOf(ctx, 'call'), { payload: Buffer.from(stateOf(ctx, 'call').payload) });

@@ -18,7 +18,18 @@ const worker = (calls: number): ProcessLoad => ({
     { backend: 'learned', calls, share: 3 },
     { backend: 'unlimited', calls },
   ],
-  health: [{ backend: 'a', model: 'm', breaker: 'closed', answered: calls, failed: 0, suspects: calls }],
+  health: [
+    {
+      backend: 'a',
+      model: 'm',
+      breaker: 'closed',
+      answered: calls,
+      failed: 0,
+      promptTokens: 100 * calls,
+      cachedTokens: 75 * calls,
+      suspects: calls,
+    },
+  ],
   pauses: [
     { backend: 'a', kind: 'busy', leftMs: 100 * calls },
     { backend: 'a', kind: 'operator', leftMs: 60_000 },
@@ -53,7 +64,12 @@ test('the load of a process that has left is not counted', async (t) => {
     { id: 'one', running: 2 },
     { id: 'two', running: null },
   ]);
-  t.like(backends[0], { calls: 2, shares: 2, models: [{ answered: 2, suspects: 2, breakers: { closed: 1 } }] });
+  t.like(backends[0], {
+    calls: 2,
+    shares: 2,
+    weight: 1,
+    models: [{ answered: 2, suspects: 2, prompt_tokens: 200, cached_tokens: 150, breakers: { closed: 1 } }],
+  });
   t.like(backends[0], {
     pauses: [{ kind: 'busy', workers: 1, left_ms: 200 }],
     paused: {

@@ -28,7 +28,19 @@ test.beforeEach(async () => {
 const idle: ProcessLoad = { kind: 'ingress', connections: 0, waiting: 0, oldest: [] };
 const busy: ProcessLoad = {
   ...{ kind: 'worker', running: 3, waiting: 1, backends: [{ backend: 'a', calls: 3, share: 4 }] },
-  health: [{ backend: 'a', model: 'm', breaker: 'half-open', firstTokenMs: 12.5, answered: 7, failed: 1, suspects: 0 }],
+  health: [
+    {
+      backend: 'a',
+      model: 'm',
+      breaker: 'half-open',
+      firstTokenMs: 12.5,
+      answered: 7,
+      failed: 1,
+      promptTokens: 0,
+      cachedTokens: 0,
+      suspects: 0,
+    },
+  ],
   pauses: [{ backend: 'a', kind: 'loading', leftMs: 900 }],
 };
 

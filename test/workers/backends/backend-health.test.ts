@@ -157,21 +157,24 @@ test('a probe that fails through its own request leaves the next one to another 
   t.is(served.breaker(), 'closed');
 });
 
-test('outcomes of about the last minute are counted, and older ones are forgotten', (t) => {
+test('outcomes and tokens of prompts of about the last minute are counted, and older ones are forgotten', (t) => {
   let now = 5_000;
   const outcomes = createRecentOutcomes(() => now);
-  t.deepEqual(outcomes.sum(), { answered: 0, failed: 0 });
-  outcomes.note('answered');
+  const sum = (answered: number, failed: number, promptTokens: number, cachedTokens: number) => ({
+    ...{ answered, failed, promptTokens, cachedTokens },
+  });
+  t.deepEqual(outcomes.sum(), sum(0, 0, 0, 0));
+  outcomes.note({ answered: 1, promptTokens: 100, cachedTokens: 80 });
   now = 30_000;
-  outcomes.note('answered');
-  outcomes.note('failed');
-  t.deepEqual(outcomes.sum(), { answered: 2, failed: 1 });
+  outcomes.note({ answered: 1, promptTokens: 10, cachedTokens: 0 });
+  outcomes.note({ failed: 1 });
+  t.deepEqual(outcomes.sum(), sum(2, 1, 110, 80));
   now = 59_999;
-  t.deepEqual(outcomes.sum(), { answered: 2, failed: 1 });
+  t.deepEqual(outcomes.sum(), sum(2, 1, 110, 80));
   now = 60_000;
-  t.deepEqual(outcomes.sum(), { answered: 1, failed: 1 });
+  t.deepEqual(outcomes.sum(), sum(1, 1, 10, 0));
   now = 89_999;
-  t.deepEqual(outcomes.sum(), { answered: 1, failed: 1 });
+  t.deepEqual(outcomes.sum(), sum(1, 1, 10, 0));
   now = 90_000;
-  t.deepEqual(outcomes.sum(), { answered: 0, failed: 0 });
+  t.deepEqual(outcomes.sum(), sum(0, 0, 0, 0));
 });

@@ -13,7 +13,7 @@ test('a breaker is counted from zero, so that its first opening is an increase, 
     seenHealth: () =>
       [2, 0].map((suspects, index) => ({
         ...{ backend: 'onprem-a', model: `chat-${index}`, breaker: 'closed', firstTokenMs: undefined, suspects },
-        ...{ answered: 0, failed: 0 },
+        ...{ answered: 0, failed: 0, promptTokens: 0, cachedTokens: 0 },
       })),
     load: () => [],
     waiting: () => 0,

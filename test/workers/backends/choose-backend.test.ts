@@ -4,7 +4,17 @@ import { type Candidate, chooseBackend } from '../../../workers/backends/choose-
 function backend(name: string, given: Partial<Candidate> = {}): Candidate {
   const location = name.startsWith('cloud') ? 'cloud' : 'on-prem';
   const well = { refuses: false, isDelayed: false, isSuspect: false, hasOwnCall: false };
-  return { name, location, ...well, inFlight: 0, requestsAtOnce: 4, firstTokenMs: 100, ...given };
+  return {
+    name,
+    location,
+    ...well,
+    inFlight: 0,
+    requestsAtOnce: 4,
+    fleetCalls: 0,
+    weight: 1,
+    firstTokenMs: 100,
+    ...given,
+  };
 }
 
 const full = { inFlight: 4 };

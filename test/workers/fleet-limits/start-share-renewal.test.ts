@@ -34,6 +34,7 @@ function openSubject() {
         pools: new Map(pools.map((pool) => [pool, { workers: 2, checksStalled: true }])),
         shares: new Map(uses.map(({ backend }) => [backend, { calls, batchCalls: calls - 1 }])),
         pauses: new Map(),
+        callsElsewhere: new Map(),
       });
     renewals.push({ mode, number, pools, uses, answer, fail: () => reject(new Error('Redis is unavailable')) });
     if (mode === 'leaves') answer(0);

@@ -2,7 +2,12 @@ import { z } from 'zod';
 import type { Batch, BatchError } from '../../../shared/batches/batch.ts';
 import type { FileLine } from '../../../shared/batches/split-lines.ts';
 import { oncePerObject } from '../../../shared/concurrency/single-flight.ts';
-import { type Call, type CallableModels, readCall } from '../../../shared/endpoints/definition/read-call.ts';
+import {
+  type Call,
+  type CallableModels,
+  type ReadOptions,
+  readCall,
+} from '../../../shared/endpoints/definition/read-call.ts';
 import { endpointAt, endpoints } from '../../../shared/endpoints/endpoints.ts';
 import { createListedFields, type ListedFields } from '../../../shared/endpoints/fields/listed-fields.ts';
 import { ApiError, validationError, validationIssuesOf } from '../../../shared/errors.ts';
@@ -47,7 +52,7 @@ type FaultyLine = { faults: BatchError[] };
 export type ReadLine = { parsed: ParsedLine } | RefusedLine | FaultyLine;
 
 /** The models and fields that lines may use: in general, and in one batch, whose lines are for one endpoint. */
-export type LineRules = CallableModels & { listedFields: ListedFields };
+export type LineRules = Pick<ReadOptions, 'models' | 'aliases' | 'affinityKeysOf'> & { listedFields: ListedFields };
 export type BatchRules = LineRules & Pick<Batch, 'endpoint'>;
 
 /** The rules of a plan file. */
@@ -82,12 +87,12 @@ export function parseLine({ number, bytes }: Pick<FileLine, 'number' | 'bytes'>,
   }
 }
 
-function readBody(body: unknown, text: string, { models, aliases, endpoint, listedFields }: BatchRules): Call {
+function readBody(body: unknown, text: string, { endpoint, listedFields: rule, ...rules }: BatchRules): Call {
   if (!isObject(body)) throw validationError([{ path: 'body', message: 'expected an object' }]);
   if (body.stream === true)
     throw validationError([{ path: 'stream', message: 'a line of a batch cannot be streamed' }]);
   const sent = { value: body, text: exactText(text, body) };
-  const { dropped: _, ...call } = readCall(endpointAt(endpoint), sent, { models, aliases, rule: listedFields });
+  const { dropped: _, ...call } = readCall(endpointAt(endpoint), sent, { ...rules, rule });
   return call;
 }
 
