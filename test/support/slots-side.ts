@@ -1,6 +1,7 @@
 import type { ExecutionContext } from 'ava';
 import { type PlanFile, parsePlanFile } from '../../shared/plan-file/plan-file.ts';
 import { type Ask, createBackendSlots, type SlotAnswer } from '../../workers/backends/backend-slots.ts';
+import type { Preference } from '../../workers/backends/prefer-backend.ts';
 import type { Slot } from '../../workers/backends/reservation.ts';
 import type { BreakerStatus } from '../../workers/backends/served-backends.ts';
 import type { Share } from '../../workers/fleet-limits/renew-shares.ts';
@@ -23,13 +24,14 @@ function planOf({ requestsAtOnce, perWorker = false }: { requestsAtOnce?: number
 /** A plan file that a test changes. */
 export type ChangedPlan = { -readonly [Key in keyof PlanFile]: PlanFile[Key] } & {
   models: Record<string, { backends: string[] }>;
-  backends: Record<string, { url: string }>;
+  backends: Record<string, { url: string; weight?: number }>;
 };
 
 type Given = {
   requestsAtOnce?: number;
   perWorker?: boolean;
   shareOf?: (backend: string, unknown: Share) => Share;
+  callsElsewhere?: (backend: string) => number;
   areSharesValid?: () => boolean;
   contextOf?: (backend: string) => number | undefined;
   lacksKey?: (backend: string) => boolean;
@@ -42,14 +44,17 @@ export function openSlotsSide(t: ExecutionContext, given: Given = {}) {
   let time = 0;
   const changes: BreakerStatus[] = [];
   const hungry: string[] = [];
+  const preferences: Preference[] = [];
   let planFile = planOf(given);
   const slots = createBackendSlots({
     ...{ currentPlanFile: () => planFile, pools: () => ['default'], shareOf: given.shareOf ?? wholeLimits(planFile) },
+    ...(given.callsElsewhere && { callsElsewhere: given.callsElsewhere }),
     ...(given.areSharesValid && { areSharesValid: given.areSharesValid }),
     ...(given.lacksKey && { lacksKey: given.lacksKey }),
     ...(given.contextOf && { contextOf: given.contextOf }),
     test: async () => given.isWell?.() ?? true,
     onBreaker: (counters) => changes.push(counters),
+    onPreferred: (preference) => preferences.push(preference),
     onHungry: (backends) => hungry.push(...backends),
     random: () => 0.5,
     now: () => time,
@@ -77,6 +82,7 @@ export function openSlotsSide(t: ExecutionContext, given: Given = {}) {
     },
     changes,
     hungry,
+    preferences,
     ask,
     async take(asked: Partial<Ask> = {}): Promise<Slot> {
       const taken = await ask(asked);

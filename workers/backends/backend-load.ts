@@ -17,10 +17,12 @@ export interface BackendLoad {
   noteAsked(backend: string): void;
   /** Calls in flight of all workers, as far as this one knows. */
   fleetCallsOf(backend: string): number;
-  /** A request would have called this backend, if this worker had a larger share of it. */
-  noteMissed(backend: string): void;
-  /** Records and returns those that may be called but have no room. */
-  noteFull(candidates: readonly Candidate[]): string[];
+  /** Those that may be called but have no room. */
+  fullOf(candidates: readonly Candidate[]): string[];
+  /** Jobs wait for these backends, or went to a cloud because they are full. */
+  noteHungry(backends: readonly string[]): void;
+  /** A request went to another backend, and might have called one of these if this worker had a larger share of it. */
+  noteMissed(backends: readonly string[]): void;
   /** What is in use and needed of backends with a fleet limit. `isWaiting`: jobs in progress wait for a slot. */
   uses(how: { isLeaving: boolean; isWaiting: boolean }): BackendUse[];
   /**
@@ -32,7 +34,7 @@ export interface BackendLoad {
 
 /** After a client has called a backend, lines of batches leave room for the next client for this long. */
 const askedForMs = 5_000;
-/** Jobs wait for a backend if it was found full within this time. */
+/** Jobs wait for a backend, or miss a larger share, if it was found full within this time. */
 const hungryForMs = 1_000;
 
 export function createBackendLoad(deps: {
@@ -98,13 +100,15 @@ export function createBackendLoad(deps: {
       }
     },
     fleetCallsOf: (name) => callsOf(name) + callsElsewhere(name),
-    noteMissed: (name) => void missedAt.set(name, now()),
-    noteAsked: (name) => void askedAt.set(name, now()),
-    noteFull(candidates) {
-      const full = candidates.filter((each) => !each.refuses && each.inFlight >= each.requestsAtOnce);
-      for (const { name } of full) hungryAt.set(name, now());
-      return full.map(({ name }) => name);
+    fullOf: (candidates) =>
+      candidates.filter((each) => !each.refuses && each.inFlight >= each.requestsAtOnce).map(({ name }) => name),
+    noteHungry(backends) {
+      for (const name of backends) hungryAt.set(name, now());
     },
+    noteMissed(backends) {
+      for (const name of backends) missedAt.set(name, now());
+    },
+    noteAsked: (name) => void askedAt.set(name, now()),
     uses: (how) => [...new Set([...called(), ...limitsInUse.keys()])].flatMap((backend) => useOf(backend, how)),
     report: () =>
       [...called()].map((backend) => {

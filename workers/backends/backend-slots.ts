@@ -140,9 +140,16 @@ export function createBackendSlots(deps: {
   function choose(ask: Parameters<typeof candidatesOf>[0]): Choice {
     served.lookAgain(ask.model);
     const left = candidatesOf(ask);
-    const full = load.noteFull(left);
-    if (full.length > 0) onHungry(full);
-    return chooseBackend(left, { lane: ask.lane, random });
+    const choice = chooseBackend(left, { lane: ask.lane, random });
+    const full = load.fullOf(left);
+    const chosen = left.find(({ name }) => choice.outcome === 'call' && name === choice.name);
+    // With room on-prem, nothing waits for the others.
+    if (chosen?.location === 'on-prem') load.noteMissed(full);
+    else if (full.length > 0) {
+      load.noteHungry(full);
+      onHungry(full);
+    }
+    return choice;
   }
 
   function answer(ask: Ask): SlotAnswer | undefined {
@@ -247,7 +254,7 @@ function createPreferredSlot({
     const candidates = candidatesOf(ask).map((each) => (each.name === reserved ? withoutOneCall(each) : each));
     const preference = preferBackend(affinityKeys, candidates);
     const { choice, missed } = preference;
-    if (missed?.reason === 'room') load.noteMissed(missed.name);
+    if (missed?.reason === 'room') load.noteMissed([missed.name]);
     onPreferred(preference, model);
     return choice === undefined || choice.name === reserved ? undefined : reserveAt(choice.name, ask)?.use(ask.holder);
   };

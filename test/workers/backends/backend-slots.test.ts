@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { Registry } from 'prom-client';
 import { createBackendMetrics } from '../../../workers/backends/backend-metrics.ts';
+import { firstFor } from '../../../workers/backends/prefer-backend.ts';
 import { type ChangedPlan, openSlotsSide as open, waits } from '../../support/slots-side.ts';
 
 test('the least loaded backend is taken first, and a tried one is not taken again', async (t) => {
@@ -317,3 +318,121 @@ test('no gauge shows a backend that has gone', async (t) => {
   t.notRegex(metrics, /^svc_backend_(breaker_state|calls|limit|share)\{.*backend="a"/m);
   t.regex(metrics, /svc_backend_limit\{backend="b"\} 2/);
 });
+
+/** A key whose first choice is this backend. */
+function keyFor(name: string): string {
+  const ranked = ['a', 'b'].map((each) => ({ name: each, weight: 1 }));
+  const keys = Array.from({ length: 100 }, (_, index) => `key ${index}`);
+  return keys.find((key) => firstFor(key, ranked)?.name === name) ?? '';
+}
+
+function reserved(slots: ReturnType<typeof open>['slots']) {
+  const outcome = slots.reserve('small-chat', 'interactive');
+  if (outcome.outcome !== 'reserved') throw new Error(outcome.outcome);
+  return outcome.reservation;
+}
+
+const callsOf = (slots: ReturnType<typeof open>['slots']) =>
+  Object.fromEntries(slots.load().map(({ backend, calls }) => [backend, calls]));
+
+test('a reservation moves to the backend that the keys of its job choose, and its own slot is free again', async (t) => {
+  const { slots, asked, preferences } = openWithKeys(t);
+  const reservation = reserved(slots);
+  t.deepEqual([reservation.backend, callsOf(slots)], ['a', { a: 1, b: 0, cloud: 0 }]);
+  const slot = await asked('b', reservation);
+  t.is(slot, 'b');
+  t.deepEqual(callsOf(slots), { a: 0, b: 1, cloud: 0 });
+  t.deepEqual(preferences, [{ choice: { name: 'b', depth: 1 }, missed: undefined }]);
+  t.is(reservation.use('user:a'), undefined, 'it is used up');
+  t.is(await asked('a', reserved(slots)), 'a');
+  t.deepEqual(callsOf(slots), { a: 1, b: 1, cloud: 0 });
+});
+
+test('a slot that the keys choose goes to no waiting job while the reservation moves', async (t) => {
+  const { slots, take, asked } = openWithKeys(t, { requestsAtOnce: 1 });
+  const reservation = reserved(slots);
+  const waiting = take({ model: 'only-a', ...waits });
+  t.is(await asked('b', reservation), 'b');
+  t.is((await waiting).name, 'a', 'the job that waits gets the slot that the reservation leaves');
+});
+
+test('a job stays where it is if its choice has no room here, and the worker asks for a larger share', async (t) => {
+  const { slots, take, asked, preferences } = openWithKeys(t, { requestsAtOnce: 2 });
+  for (let calls = 0; calls < 2; calls++) await take({ tried: new Set(['a', 'cloud']) });
+  t.is(slots.uses(false).find(({ backend }) => backend === 'b')?.need, 'idle');
+  t.is(await asked('b', reserved(slots)), 'a');
+  t.deepEqual(preferences, [{ choice: undefined, missed: { name: 'b', reason: 'room' } }]);
+  const needs = () => Object.fromEntries(slots.uses(false).map(({ backend, need }) => [backend, need]));
+  t.deepEqual(needs(), { a: 'idle', b: 'misses', cloud: 'idle' });
+});
+
+test('a need of a larger share ends a second after the last miss, and with the shutdown', async (t) => {
+  const { slots, take, asked, pass } = openWithKeys(t, { requestsAtOnce: 1 });
+  await take({ tried: new Set(['a', 'cloud']) });
+  await asked('b', reserved(slots));
+  const needOfB = (isLeaving = false) => slots.uses(isLeaving).find(({ backend }) => backend === 'b')?.need;
+  t.is(needOfB(), 'misses');
+  t.is(needOfB(true), 'stops');
+  pass(999);
+  t.is(needOfB(), 'misses');
+  pass(1);
+  t.is(needOfB(), 'idle');
+});
+
+test('calls of other workers count in the load of a backend', async (t) => {
+  let elsewhere = 0;
+  const { slots, asked } = openWithKeys(t, { callsElsewhere: (backend) => (backend === 'b' ? elsewhere : 0) });
+  elsewhere = 7;
+  t.is(await asked('b', reserved(slots)), 'b', 'less than 4 above the mean of two');
+  elsewhere = 9;
+  t.is(await asked('b', reserved(slots)), 'a');
+});
+
+test('keys choose among the backends that the request may still ask, also without a reservation', async (t) => {
+  const { take } = open(t);
+  t.is((await take({ affinityKeys: [keyFor('b')] })).name, 'b');
+  t.is((await take({ affinityKeys: [keyFor('b')], tried: new Set(['b']) })).name, 'a');
+  t.is((await take({ affinityKeys: [keyFor('a')], only: 'cloud' })).name, 'cloud');
+});
+
+test('a reservation in the cloud does not move: no backend on-prem has room, or may be called', async (t) => {
+  const { slots, take, asked } = openWithKeys(t, { requestsAtOnce: 1 });
+  await take();
+  await take();
+  t.is(await asked('a', reserved(slots)), 'cloud');
+});
+
+test('a backend with weight 0 gets no calls from the moment of the change, and calls there continue', async (t) => {
+  const { slots, take, ask, replace } = open(t);
+  const running = await take();
+  t.is(running.name, 'a');
+  replace({}, ({ backends: { a } }) => a && Object.assign(a, { weight: 0 }));
+  t.is((await take({ affinityKeys: [keyFor('a')] })).name, 'b');
+  t.is((await take()).name, 'b');
+  t.deepEqual(await ask({ model: 'only-a' }), { outcome: 'refused' });
+  t.true(slots.allRefuse('only-a'));
+  running.end({ outcome: 'answered' });
+  replace({});
+  t.is((await take({ affinityKeys: [keyFor('a')] })).name, 'a');
+});
+
+function openWithKeys(t: Parameters<typeof open>[0], given: Parameters<typeof open>[1] = {}) {
+  const side = open(t, given);
+  return {
+    ...side,
+    /** The backend of a job with a key for this backend, which has this reservation. */
+    async asked(name: string, reservation: ReturnType<typeof reserved>): Promise<string | undefined> {
+      const signal = new AbortController().signal;
+      const common = {
+        model: 'small-chat',
+        lane: 'interactive' as const,
+        holder: 'user:a',
+        promptTokensMin: 0,
+        waitMs: 0,
+      };
+      const ask = { ...common, tried: new Set<string>(), signal, affinityKeys: [keyFor(name)] };
+      const taken = await side.slots.take(ask, reservation);
+      return taken.outcome === 'slot' ? taken.slot.name : undefined;
+    },
+  };
+}

@@ -1,5 +1,6 @@
 import test from 'ava';
 import { type Candidate, chooseBackend } from '../../../workers/backends/choose-backend.ts';
+import { seededRandom } from '../../support/random.ts';
 
 function backend(name: string, given: Partial<Candidate> = {}): Candidate {
   const location = name.startsWith('cloud') ? 'cloud' : 'on-prem';
@@ -130,4 +131,21 @@ test('a line of a batch waits for a full replica, and goes to the cloud if no re
   t.deepEqual(choose(backend('a', full), backend('b'), backend('cloud')), { outcome: 'call', name: 'b' });
   t.deepEqual(choose(backend('a', refuses), backend('cloud')), { outcome: 'call', name: 'cloud' });
   t.deepEqual(choose(backend('cloud')), { outcome: 'call', name: 'cloud' });
+});
+
+test('if weights differ, each is taken with its weight as its chance; those without room are left out', (t) => {
+  const random = seededRandom(1);
+  const candidates = [backend('usual', { weight: 95 }), backend('canary', { weight: 5, inFlight: 1 })];
+  const chosen = Array.from({ length: 10_000 }, () => chooseBackend(candidates, { random }));
+  const ofCanary = chosen.filter((choice) => choice.outcome === 'call' && choice.name === 'canary').length;
+  t.true(Math.abs(ofCanary - 500) <= 100, `${ofCanary}`);
+  const full = [backend('usual', { weight: 95, ...{ inFlight: 4 } }), backend('canary', { weight: 5 })];
+  t.deepEqual(chooseBackend(full, { random }), { outcome: 'call', name: 'canary' });
+  for (const [value, name] of [
+    [0, 'usual'],
+    [0.9499, 'usual'],
+    [0.95, 'canary'],
+    [0.9999, 'canary'],
+  ] as const)
+    t.deepEqual(chooseBackend(candidates, { random: () => value }), { outcome: 'call', name });
 });

@@ -105,6 +105,50 @@ test.serial(
   },
 );
 
+test.serial(
+  'a worker that misses a larger share gets a free slot at the next renewals, and others keep one more than they use',
+  async (t) => {
+    const side = await open(8);
+    const holders = Array.from({ length: 4 }, () => side.join());
+    const shares = () => holders.map(({ share }) => share.calls);
+    const renewEach = async (needOf: (index: number) => 'misses' | 'idle') => {
+      for (const [index, holder] of holders.entries()) await side.renew(holder, needOf(index));
+      await side.pass(500);
+    };
+    await renewEach(() => 'idle');
+    await renewEach(() => 'idle');
+    t.deepEqual(shares(), [2, 2, 2, 2]);
+    const [first] = holders;
+    if (first === undefined) return t.fail();
+    first.calls = 2;
+    await renewEach((index) => (index === 0 ? 'misses' : 'idle'));
+    await renewEach((index) => (index === 0 ? 'misses' : 'idle'));
+    t.deepEqual(shares(), [3, 1, 1, 1]);
+    first.calls = 3;
+    await renewEach(() => 'misses');
+    await renewEach(() => 'misses');
+    t.deepEqual(shares(), [4, 1, 1, 1], 'all miss: each has a free slot, however many calls it has');
+    first.calls = 0;
+    await renewEach(() => 'idle');
+    await renewEach(() => 'idle');
+    t.deepEqual(shares(), [2, 2, 2, 2], 'no one misses any: equal parts again');
+  },
+);
+
+test.serial('a renewal returns the calls of the other workers in flight, also without a limit', async (t) => {
+  for (const limit of [8, undefined]) {
+    await own.redis.flushdb();
+    const side = await open(limit);
+    const [one, other, third] = [side.join(), side.join(), side.join()];
+    [one.calls, other.calls, third.calls] = [1, 2, 3];
+    const elsewhere = async (holder: typeof one) => (await side.renew(holder, 'idle')).callsElsewhere.get('a');
+    t.deepEqual([await elsewhere(one), await elsewhere(other), await elsewhere(third)], [0, 1, 3]);
+    t.deepEqual([await elsewhere(one), await elsewhere(other)], [5, 4]);
+    await side.leave(third);
+    t.deepEqual([await elsewhere(one), await elsewhere(other)], [2, 1]);
+  }
+});
+
 test.serial('a worker at its max number of jobs keeps no call that others need', async (t) => {
   const side = await open(20);
   const holders = Array.from({ length: 9 }, () => side.join());
@@ -312,7 +356,7 @@ async function renewOverdue(side: SharesSide, random: Random): Promise<void> {
   const overdue = side.holders.filter(({ expiresAt }) => side.now() - (expiresAt - shareMs) >= 500);
   for (const holder of overdue.toSorted(() => random() - 0.5)) {
     await side.pass(Math.floor(random.between(0, 400 / overdue.length)));
-    await side.renew(holder, random() < 0.7 ? 'wants' : 'idle');
+    await side.renew(holder, random() < 0.5 ? 'wants' : random() < 0.5 ? 'misses' : 'idle');
   }
 }
 
@@ -342,7 +386,7 @@ async function takeStep(side: SharesSide, random: Random, redisLostAt: number): 
     for (const each of side.holders) await side.renew(each, 'wants');
     return side.now();
   } else if (event < 0.6) {
-    await side.renew(holder, random() < 0.6 ? 'wants' : random() < 0.8 ? 'idle' : 'stops');
+    await side.renew(holder, random() < 0.4 ? 'wants' : random() < 0.4 ? 'misses' : random() < 0.8 ? 'idle' : 'stops');
   } else if (event < 0.9) {
     while (side.mayBegin(holder) && random() < 0.8) holder.calls++;
   } else {
