@@ -12,6 +12,7 @@ import {
   reduceAccount,
 } from './account-state.ts';
 import { type BatchFeed, createBatchFeed } from './files/batch-feed.ts';
+import type { ReadAhead } from './files/ordered-lines.ts';
 import type { LineRules } from './files/parse-line.ts';
 import type { LineEvent } from './lines/line-events.ts';
 import { createQueueLines } from './queue-lines.ts';
@@ -27,6 +28,7 @@ type Deps = Omit<QueueDeps, 'state' | 'dispatch' | 'feeds' | 'backoff' | 'signal
   store: Pick<Store, 'batches' | 'files' | 'accounts'>;
   currentPlanFile: () => Pick<PlanFile, 'plans' | 'defaultPlan'>;
   rules: () => LineRules;
+  readAhead: ReadAhead;
   recoverLostLines: ReturnType<typeof createRecoverLostLines>;
   /** Requests a call of `refresh` soon. */
   refreshSoon: () => void;
@@ -91,10 +93,10 @@ export type AccountScheduler = ReturnType<typeof createAccountScheduler>;
 
 /** Performs one action. Returns a promise only if the action takes time. */
 function createPerform(
-  deps: Pick<Deps, 'store' | 'rules' | 'recoverLostLines' | 'refreshSoon'> &
+  deps: Pick<Deps, 'store' | 'rules' | 'readAhead' | 'recoverLostLines' | 'refreshSoon'> &
     Pick<QueueDeps, 'state' | 'dispatch' | 'backoff' | 'signal'> & { feeds: Map<string, BatchFeed> },
 ) {
-  const { store, rules, state, dispatch, feeds, backoff, signal } = deps;
+  const { store, rules, readAhead, state, dispatch, feeds, backoff, signal } = deps;
 
   return function perform(action: AccountAction): Promise<void> | undefined {
     switch (action.do) {
@@ -123,7 +125,7 @@ function createPerform(
       store.batches.listEndedLines(batch.id, batch.position.line),
       store.batches.listRetries(batch.id),
     ]);
-    feeds.set(batch.id, createBatchFeed({ batch, endedLines, retries, files: store.files, rules }));
+    feeds.set(batch.id, createBatchFeed({ batch, endedLines, retries, files: store.files, rules, readAhead }));
     await dispatch({ type: 'opened', batch });
   }
 

@@ -13,6 +13,7 @@ import { createAccountScheduler } from './account-scheduler.ts';
 import type { BatchMetrics } from './batch-metrics.ts';
 import { type BatchSupervisor, superviseBatches } from './batch-supervisor.ts';
 import { createClearBatch, createCloseBatch } from './files/close-batch.ts';
+import { createReadAhead } from './files/ordered-lines.ts';
 import { lineRulesOf } from './files/parse-line.ts';
 import { startFileRemoval } from './files/start-file-removal.ts';
 import { createValidateBatch } from './files/validate-batch.ts';
@@ -88,7 +89,8 @@ function openSupervisor(deps: Deps, owned: AsyncDisposableStack, now: () => Prom
   const recoverLostLines = createRecoverLostLines({ store: store.batches, queue, finishAttempt, currentPlanFile });
   const heldBy = async (account: string) => new Set(await upkeepRedis.hkeys(leasesKey(account, 'batch')));
   const rules = () => lineRulesOf(currentPlanFile());
-  const line = { store, queue, release: createRelease(upkeepRedis), writeResult, currentPlanFile };
+  const readAhead = createReadAhead();
+  const line = { store, queue, readAhead, release: createRelease(upkeepRedis), writeResult, currentPlanFile };
   return superviseBatches({
     store: store.batches,
     acquireLock: createAcquireLock(upkeepRedis, { workerId, holdMs: accountHoldMs }),

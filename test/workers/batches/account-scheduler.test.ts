@@ -4,6 +4,7 @@ import test from 'ava';
 import type { Batch } from '../../../shared/batches/batch.ts';
 import type { Account } from '../../../shared/store/records/account.ts';
 import { createAccountScheduler, oneAtATime } from '../../../workers/batches/account-scheduler.ts';
+import { createReadAhead } from '../../../workers/batches/files/ordered-lines.ts';
 import type { BatchJob } from '../../../workers/batches/lines/batch-job.ts';
 import type { LineEvent } from '../../../workers/batches/lines/line-events.ts';
 import { createRecoverLostLines } from '../../../workers/batches/recover-lost-lines.ts';
@@ -30,6 +31,7 @@ function run(t: ExecutionContext, side: BatchSide, given: Given = {}) {
   const known = { plan: 'free', suspended: given.suspended ?? false };
   const scheduler = createAccountScheduler({
     ...side,
+    readAhead: createReadAhead(),
     store: {
       batches: store.batches,
       files: store.files,

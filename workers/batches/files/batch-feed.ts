@@ -2,6 +2,7 @@ import type { Batch, BatchRetry } from '../../../shared/batches/batch.ts';
 import { validationError } from '../../../shared/errors.ts';
 import type { Store } from '../../../shared/store/records/store.ts';
 import { requestIdOf } from '../lines/batch-job.ts';
+import { createOrderedLines, type ReadAhead } from './ordered-lines.ts';
 import { type LineRules, type ParsedLine, parseLine, type ReadLine, type RefusedLine } from './parse-line.ts';
 import { createLineCursor, readLine } from './read-lines.ts';
 import { createWaitingLines, type LinePosition, type WaitingLine, type WaitingLines } from './waiting-lines.ts';
@@ -25,7 +26,7 @@ export type MayQueue = (model: string) => 'yes' | 'wait' | 'skip' | 'probe';
 /** Limits how many lines are read and skipped because of their model: as many as a file may have. */
 const skippedMax = 50_000;
 
-/** The lines of one running batch that are not done: those of its file, in order, and those to run again. Belongs to one worker. */
+/** The lines of one running batch that are not done: those of its file, and those to run again. Belongs to one worker. */
 export function createBatchFeed(deps: {
   batch: Batch;
   /** The lines from the batch's position on that have a result. */
@@ -34,6 +35,7 @@ export function createBatchFeed(deps: {
   retries: readonly BatchRetry[];
   files: Store['files'];
   rules: () => LineRules;
+  readAhead: ReadAhead;
 }) {
   const { batch, endedLines, retries, files } = deps;
   const { id, inputFile, position: start } = batch;
@@ -44,6 +46,7 @@ export function createBatchFeed(deps: {
   const takenOut = new Map<number, Omit<WaitingLine, 'notBefore'>>();
   const isToSkip = (line: number) => withResult.delete(line) || takenOut.has(line) || waiting.has(line);
   const cursor = createLineCursor({ files, inputFile, start, rules, isToSkip });
+  const lines = createOrderedLines({ cursor, rules, readAhead: deps.readAhead });
 
   async function nextWaiting(now: number, mayQueue: MayQueue): Promise<NextLine | RefusedNextLine | undefined> {
     const due = takeWaiting(waiting, now, mayQueue);
@@ -60,14 +63,14 @@ export function createBatchFeed(deps: {
 
   async function nextOfFile(mayQueue: MayQueue): Promise<NextLine | RefusedNextLine | undefined> {
     while (waiting.skipped() < skippedMax) {
-      const found = await cursor.peek();
+      const found = await lines.peek();
       if (found === undefined) return undefined;
       const { read } = found;
       const line = { number: 1, failures: 0, losses: 0, ...found.place, model: modelOf(read) };
       const earlier = tried.get(line.line);
       const verdict = 'parsed' in read ? mayQueue(line.model) : 'yes';
       if (earlier === undefined && verdict === 'wait') return undefined;
-      cursor.pass();
+      lines.pass();
       tried.delete(line.line);
       if (earlier === undefined && verdict === 'yes') {
         takenOut.set(line.line, line);
@@ -97,10 +100,10 @@ export function createBatchFeed(deps: {
     /** The backends of this model are available again, so its lines do not wait for their time. */
     wake: waiting.wake,
     /** The first line that may have no result, and its first byte. */
-    position: (): Batch['position'] => firstOf(cursor.position(), takenOut.values(), waiting.all()),
+    position: (): Batch['position'] => firstOf(lines.position(), takenOut.values(), waiting.all()),
     /** Whether no line is left to take out, and none that was taken out is left. */
-    isDone: (): boolean => cursor.isAtEnd() && takenOut.size === 0 && waiting.size() === 0,
-    close: cursor.close,
+    isDone: (): boolean => lines.isAtEnd() && takenOut.size === 0 && waiting.size() === 0,
+    close: lines.close,
   };
 }
 

@@ -50,7 +50,7 @@ export async function readLine(
 }
 
 /** A line of the file: its number, its first byte and its length in bytes. */
-type FilePosition = { line: number; from: number; length: number };
+export type FilePosition = { line: number; from: number; length: number };
 
 /** A position in the file of a batch, and the line at it. */
 export function createLineCursor({
@@ -92,13 +92,13 @@ export function createLineCursor({
      * Returns the next line that is not to be skipped, or undefined at the end of the file. Reads each line once, even if it is called
      * repeatedly. Fails as the store does; the next call then reads the same line.
      */
-    async peek(): Promise<{ place: FilePosition; read: ReadLine } | undefined> {
+    async peek(): Promise<{ place: FilePosition; read: ReadLine; bytes: FileLine['bytes'] } | undefined> {
       while (ahead === undefined && !isAtEnd) {
         const line = await readNext();
         const place = { line: line?.number ?? 0, from: line?.from ?? 0, length: line?.bytes?.length ?? 0 };
         if (line === undefined) isAtEnd = true;
         else if (isToSkip(line.number)) moveBehind(place);
-        else ahead = { place, read: parseLine(line, rules()) };
+        else ahead = { place, read: parseLine(line, rules()), bytes: line.bytes };
       }
       return ahead;
     },
@@ -114,4 +114,4 @@ export function createLineCursor({
   };
 }
 
-type LineCursor = ReturnType<typeof createLineCursor>;
+export type LineCursor = ReturnType<typeof createLineCursor>;

@@ -9,13 +9,16 @@ import {
   type MayQueue,
   type NextLine,
 } from '../../../../workers/batches/files/batch-feed.ts';
+import { createReadAhead } from '../../../../workers/batches/files/ordered-lines.ts';
 import { batchOf } from '../../../shared/store/batch-records.ts';
 import { lineOf } from '../../../support/batch-client.ts';
 import { batchPlan, lineRules } from '../../../support/batch-plan.ts';
 import { memoryFiles } from '../../../support/memory-files.ts';
 import { sized } from '../../../support/size.ts';
 
-const rules = lineRules(batchPlan());
+/** Three beginnings of prompts, in no order. */
+const affinityKeysOf = (_endpoint: unknown, request: object) => [`key ${JSON.stringify(request).length % 3}`];
+const rules = { ...lineRules(batchPlan()), affinityKeysOf };
 const modelNames = ['small-chat', 'medium-chat', 'large-chat', 'no-such-model'] as const;
 
 type Step =
@@ -50,7 +53,8 @@ function openModel(lineModels: readonly string[]) {
 
   function open() {
     const endedLines = [...stored.results].filter((line) => line >= batch.position.line);
-    return createBatchFeed({ batch, endedLines, retries: [...stored.retries.values()], files, rules: () => rules });
+    const retries = [...stored.retries.values()];
+    return createBatchFeed({ batch, endedLines, retries, files, rules: () => rules, readAhead: createReadAhead() });
   }
 
   /** The next worker begins at the position, so every line before it must have its result, also while a file is read. */

@@ -6,6 +6,7 @@ import {
   type NextLine,
   type RefusedNextLine,
 } from '../../../../workers/batches/files/batch-feed.ts';
+import { createReadAhead } from '../../../../workers/batches/files/ordered-lines.ts';
 import { FileGone } from '../../../../workers/batches/files/read-lines.ts';
 import { requestIdOf } from '../../../../workers/batches/lines/batch-job.ts';
 import { batchOf, retryOf } from '../../../shared/store/batch-records.ts';
@@ -29,7 +30,7 @@ function open({ lines, endedLines = [], retries = [], from = 1 }: Given) {
   const batch = batchOf({ position: { line: from, byte } });
   const memory = memoryFiles({ [batch.inputFile]: text });
   const feed = createBatchFeed({
-    ...{ batch, endedLines, rules: () => rules, files: memory.files },
+    ...{ batch, endedLines, rules: () => rules, files: memory.files, readAhead: createReadAhead() },
     retries: retries.map((retry) => ({ ...retry, batch: batch.id })),
   });
   /** Takes out all lines that may be queued, and returns their numbers. */
@@ -51,7 +52,7 @@ function isNext(line: NextLine | RefusedNextLine): line is NextLine {
 const plain = (count: number, model = 'small-chat') =>
   Array.from({ length: count }, (_, index) => lineOf(`of ${index + 1}`, { model }));
 
-test('lines come in the order of the file, as their first request', async (t) => {
+test('lines without keys come in the order of the file, as their first request', async (t) => {
   const { feed, batch } = open({ lines: plain(3) });
   for (const line of [1, 2, 3]) {
     const next = await feed.next(now, () => 'yes');
