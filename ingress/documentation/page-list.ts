@@ -26,6 +26,7 @@ export const pageGroups: readonly { title: string; names: readonly string[] }[] 
       'operating',
       'configuration',
       'model-servers',
+      'prefix-caches',
       'observability',
       'redis',
       'mongodb',

@@ -1,7 +1,6 @@
 import { createHash, type Hash, hkdfSync } from 'node:crypto';
 import { oncePerObject } from '../concurrency/single-flight.ts';
 import { isObject } from '../json/json-values.ts';
-import type { PlanFile } from '../plan-file/plan-file.ts';
 import type { Endpoint, PromptParts } from './definition/endpoint.ts';
 
 /**
@@ -14,7 +13,14 @@ export type AffinityKeys = (
   asked: { planFile: RoutedModels; model: string; account: string },
 ) => string[];
 
-type RoutedModels = Pick<PlanFile, 'models' | 'backends'>;
+/** What requests have in common that go to the same backend (contract.md#af4-affinity-of-a-model). */
+export const affinities = ['prefix', 'account', 'none'] as const;
+
+/** Models and backends of the plan file, as far as keys need them. */
+type RoutedModels = {
+  models: Readonly<Record<string, { affinity?: (typeof affinities)[number] | undefined; backends: readonly string[] }>>;
+  backends: Readonly<Record<string, { location: string; cacheSalt?: boolean | undefined }>>;
+};
 
 /** 64 bits in base64. */
 const keyLength = 11;

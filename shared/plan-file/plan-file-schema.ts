@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { affinities } from '../endpoints/affinity-keys.ts';
 import { endpointNames } from '../endpoints/endpoints.ts';
 import { isMediaHost } from '../endpoints/fields/media-values.ts';
 import { priceFields } from './read-yaml.ts';
@@ -164,9 +165,6 @@ const plan = z.strictObject({
   priority: z.int().min(1).max(priorityMax).default(usualPriority).describe('Requests with a lower priority run first'),
   model_tiers: z.array(name).min(1).describe('Tiers of models that the plan includes'),
 });
-
-/** What requests have in common that go to the same backend. */
-export const affinities = ['prefix', 'account', 'none'] as const;
 
 const fieldName = z.string().regex(/^[A-Za-z_][\w.-]{0,127}$/, 'expected the name of a field, or "default"');
 

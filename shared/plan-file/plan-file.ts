@@ -110,7 +110,8 @@ export function queueMsMax({ models, timeouts }: QueueTimeouts): number {
 const warningsMax = 100;
 
 /**
- * What a plan file may have, but is probably a mistake: tiers without a plan or a model, and variables of API keys that are not set.
+ * What a plan file may have, but is probably a mistake: tiers without a plan or a model, models without a backend that takes requests, and
+ * variables of API keys that are not set.
  * `variableOf`: undefined for a process that calls no backends.
  */
 export function planWarnings(
@@ -118,7 +119,7 @@ export function planWarnings(
   variableOf?: (name: string) => string | undefined,
 ): string[] {
   const missing = variableOf === undefined ? [] : missingVariables({ backends }, variableOf);
-  const all = [...unusedTiers({ plans, models }), ...missing];
+  const all = [...unusedTiers({ plans, models }), ...drainedModels({ models, backends }), ...missing];
   return all.slice(0, warningsMax).map(({ path, message }) => `${path}: ${message}`);
 }
 
@@ -136,6 +137,16 @@ function unusedTiers({ plans, models }: Pick<PlanFile, 'plans' | 'models'>): Val
       return unused.map((tier) => ({ path: `plans.${name}.model_tiers`, message: `no model has the tier "${tier}"` }));
     }),
   ];
+}
+
+function drainedModels({ models, backends }: Pick<PlanFile, 'models' | 'backends'>): ValidationIssue[] {
+  const drained = Object.entries(models).filter(([, model]) =>
+    model.backends.every((name) => backends[name]?.weight === 0),
+  );
+  return drained.map(([name]) => ({
+    path: `models.${name}.backends`,
+    message: 'all have weight 0, so no request of this model is answered',
+  }));
 }
 
 /** Lists the variables of a worker's environment that the plan file names and that are not set. */

@@ -49,11 +49,12 @@ test('a valid file is printed with its generation', async (t) => {
   t.deepEqual(report, { lines: [`${file} is valid; its generation is ${generationOf(planText())}`], isValid: true });
 });
 
-test('what is probably a mistake is a warning, and the file is valid: tiers without a plan or a model, and a missing key', async (t) => {
+test('what is probably a mistake is a warning, and the file is valid: tiers without a plan or a model, a model without a backend that takes requests, and a missing key', async (t) => {
   const text = planText(({ plans, models, backends }) => {
     Object.assign(plans.free, { model_tiers: ['guest', 'premium', 'premium'] });
     Object.assign(models['small-chat'], { tier: 'standard' });
     Object.assign(backends.cloud, { api_key_env: 'CLOUD_KEY' });
+    for (const backend of Object.values(backends)) Object.assign(backend, { weight: 0 });
   });
   const { lines, isValid } = await checkPlan({ file: await fileWith(t, text), against: undefined });
   t.true(isValid);
@@ -62,6 +63,7 @@ test('what is probably a mistake is a warning, and the file is valid: tiers with
     'warning: plans.free.model_tiers: no model has the tier "guest"',
     'warning: plans.free.model_tiers: no model has the tier "premium"',
     'warning: plans.guest-device.model_tiers: no model has the tier "guest"',
+    'warning: models.small-chat.backends: all have weight 0, so no request of this model is answered',
     'warning: backends.cloud.api_key_env: the variable CLOUD_KEY is not set; a worker without it does not call this backend',
   ]);
   const many = planText(({ models }) => {

@@ -524,6 +524,23 @@ test('each invalid price is named: too many digits, no decimal number, no day, a
     t.deepEqual(faultsOfPrices(`currency: ${currency}`).length, 1, currency);
 });
 
+test('the affinity of a model and the weight of a backend, within their bounds', (t) => {
+  const of = (affinity: unknown, weight: unknown) =>
+    planText(({ models, backends }) => {
+      Object.assign(models['small-chat'], { affinity });
+      Object.assign(backends.cloud, { weight });
+    });
+  for (const affinity of ['prefix', 'account', 'none'] as const) {
+    t.is(planFileOf(of(affinity, 0)).models['small-chat']?.affinity, affinity);
+  }
+  for (const weight of [0, 1, 100]) t.is(planFileOf(of('none', weight)).backends.cloud?.weight, weight);
+  t.deepEqual(
+    [101, -1, 0.5, '1'].map((weight) => faultsOf(of('none', weight))[0]?.split(':')[0]),
+    Array.from({ length: 4 }, () => 'backends.cloud.weight'),
+  );
+  t.regex(faultsOf(of('key', 1))[0] ?? '', /^models\.small-chat\.affinity: .*"prefix"/);
+});
+
 test('the key, the headers, the certificates and the health test of a backend', (t) => {
   const settings = {
     ...{ url: 'https://a/v1', location: 'cloud', api_key_file: '/run/secrets/key', api_key_header: 'api-key' },

@@ -71,7 +71,7 @@ export function createOrderedLines({
   }
 
   return {
-    /** The next line, the same until `pass`. Undefined at the end. Fails as the store does; the next call then goes on. */
+    /** The next line, the same until `pass`. Undefined at the end. Fails as the store does; the next call tries again. */
     async peek(): Promise<Line | undefined> {
       if (next === undefined) {
         await fill();
