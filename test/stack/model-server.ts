@@ -7,6 +7,7 @@ import { createAnswerCall } from './model-server/answer-call.ts';
 import { type Call, createCallList } from './model-server/calls.ts';
 import { answerControl } from './model-server/control.ts';
 import { endpointsByPath } from './model-server/endpoints.ts';
+import { createEngine, type EngineOptions } from './model-server/engine.ts';
 import { createFaults, type Fault } from './model-server/faults.ts';
 import { isAuthorized, sendError, sendJson } from './model-server/http.ts';
 
@@ -26,7 +27,7 @@ export { relevanceOf, rerankTokensOf } from './model-server/pooling/rerank.ts';
 export { answerResponse } from './model-server/responses/answer-response.ts';
 export { messagesOfResponse } from './model-server/responses/read-response.ts';
 
-export interface ModelServerOptions {
+export interface ModelServerOptions extends EngineOptions {
   /** Shown as `system_fingerprint` in every reply, so that a test can identify the server. */
   name: string;
   port?: number;
@@ -37,6 +38,8 @@ export interface ModelServerOptions {
   firstTokenMs?: number;
   /** Default: a reply is sent at once. */
   tokensPerSecond?: number;
+  /** How many tokens of a stream with a pace are sent at once, as with the stream interval of vLLM. Default: 1. */
+  tokensPerWrite?: number;
   /** If given, `/v1` requires it as the bearer token. */
   apiKey?: string;
   /** Whether streams are written in pieces that split characters and events. Default: true. */
@@ -58,7 +61,7 @@ export async function startModelServer(options: ModelServerOptions) {
   const { name, port: wanted = 0, host = '127.0.0.1', callsKept = 100_000, countTokens = true } = options;
   const calls = createCallList(callsKept);
   const faults = createFaults();
-  const answerCall = createAnswerCall(options, { calls, takeFault: faults.take });
+  const answerCall = createAnswerCall(options, { calls, takeFault: faults.take, engine: createEngine(options) });
   const endpoints = endpointsByPath({ countTokens });
   const models = { object: 'list', data: (options.models ?? [name]).map((id) => modelOf(id, name)) };
 

@@ -1,10 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Arrival, Call, CallList } from './calls.ts';
 import type { Endpoint, ErrorFields, Question } from './endpoint.ts';
+import type { Engine } from './engine.ts';
 import type { TakenFault } from './faults.ts';
 import { isAuthorized, parseJson, readBody, sendError } from './http.ts';
 import { answerInstead, answersInstead, writeSlowHeaders, writeWrongLength } from './misbehave.ts';
-import { joinEvents, type ReplyStart, untilAborted, wait, writeStream, writeWhole } from './reply.ts';
+import { joinEvents, type Reply, type ReplyStart, untilAborted, wait, writeStream, writeWhole } from './reply.ts';
 
 interface Options {
   name: string;
@@ -12,15 +13,17 @@ interface Options {
   tokensPerSecond?: number;
   apiKey?: string;
   splitBytes?: boolean;
+  tokensPerWrite?: number;
 }
 
 /** Answers a call of any endpoint: records it, checks its key and its body, and replies with the fault of the moment. */
 export function createAnswerCall(
   options: Options,
-  parts: { calls: CallList; takeFault: (model: string) => TakenFault },
+  parts: { calls: CallList; takeFault: (model: string) => TakenFault; engine: Engine },
 ) {
   const { name, apiKey, splitBytes = true, firstTokenMs = 0, tokensPerSecond = Number.POSITIVE_INFINITY } = options;
-  const { calls, takeFault } = parts;
+  const { tokensPerWrite = 1 } = options;
+  const { calls, takeFault, engine } = parts;
   return async function answerCall(endpoint: Endpoint, req: IncomingMessage, res: ServerResponse): Promise<void> {
     const body = parseJson(await readBody(req));
     const question = endpoint.read(body);
@@ -35,30 +38,46 @@ export function createAnswerCall(
     }
     if ('refused' in question) return refuse(400, question.refused);
     const { fault, healed } = takeFault(question.model);
-    const pace = { firstTokenMs, tokenMs: fault.chunkMs ?? 1_000 / tokensPerSecond };
+    const pace = { firstTokenMs, tokenMs: fault.chunkMs ?? 1_000 / tokensPerSecond, tokensPerWrite };
     const { errors } = endpoint;
     try {
-      if (fault.untilHealed) await untilAborted(healed, signal);
-      await reply(question, { res, calls, call, fault, pace, splitBytes, signal, errors }, name);
+      await engine.enter(signal);
+      try {
+        if (fault.untilHealed) await untilAborted(healed, signal);
+        await reply(question, { res, calls, call, fault, pace, splitBytes, signal, errors }, { name, engine });
+      } finally {
+        engine.leave();
+      }
     } catch (error) {
       if (!signal.aborted) throw error; // otherwise the wait ended because the client left
     }
   };
 }
 
-async function reply(question: Question, begun: ReplyStart, server: string): Promise<void> {
-  const { calls, call, fault, signal } = begun;
+type Server = { name: string; engine: Engine };
+
+async function reply(question: Question, begun: ReplyStart, { name: server, engine }: Server): Promise<void> {
+  const { calls, call, fault, pace, signal } = begun;
   await wait(fault.latencyMs ?? 0, signal);
   if (answersInstead(fault)) return answerInstead(begun);
+  const { cachedTokensOf, computeMs, keep } = engine.openCall();
   const answered = question.answer({
     id: `${server}-${call.id}`,
     server,
     created: Math.floor(Date.now() / 1_000),
     withUsage: !fault.noUsage,
     ignoresLimit: fault.ignoresLimit === true,
+    cachedTokensOf,
   });
-  calls.change(call, { promptTokens: answered.promptTokens });
-  const to = { ...begun, answered };
+  const { promptTokens, cachedTokens = 0 } = answered;
+  calls.change(call, { promptTokens, cachedTokens });
+  const firstTokenMs = pace.firstTokenMs + computeMs(promptTokens - cachedTokens);
+  await write({ ...begun, answered, pace: { ...pace, firstTokenMs } });
+  if (call.state === 'completed') keep();
+}
+
+async function write(to: Reply): Promise<void> {
+  const { call, fault, answered } = to;
   const misshapen = fault.slowHeadersMs !== undefined || fault.lengthFactor !== undefined;
   if (!misshapen) return call.stream ? writeStream(to) : writeWhole(to);
   const body = call.stream ? joinEvents(answered.events()) : answered.whole();

@@ -20,6 +20,8 @@ export interface Call {
   /** Events that carried a token; 1 for a whole reply. */
   readonly chunksSent: number;
   readonly promptTokens: number;
+  /** The prompt tokens that were in the prefix cache. */
+  readonly cachedTokens: number;
   /** Produced so far; of a stream, what was sent. */
   readonly completionTokens: number;
   /** How many calls of its model were running when it arrived, including itself. */
@@ -34,7 +36,9 @@ export type Arrival = Pick<
   Call,
   'path' | 'model' | 'stream' | 'body' | 'requestId' | 'trace' | 'headers' | 'ownHeaders'
 >;
-type Change = Partial<Pick<Call, 'state' | 'status' | 'chunksSent' | 'promptTokens' | 'completionTokens'>>;
+type Change = Partial<
+  Pick<Call, 'state' | 'status' | 'chunksSent' | 'promptTokens' | 'cachedTokens' | 'completionTokens'>
+>;
 
 export type CallList = ReturnType<typeof createCallList>;
 
@@ -99,5 +103,5 @@ export function createCallList(kept: number) {
 }
 
 function untouched() {
-  return { state: 'running', chunksSent: 0, promptTokens: 0, completionTokens: 0 } as const;
+  return { state: 'running', chunksSent: 0, promptTokens: 0, cachedTokens: 0, completionTokens: 0 } as const;
 }

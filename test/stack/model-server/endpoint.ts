@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { TokenSequence } from './prefix-cache.ts';
 
 /** One endpoint of the simulated server. Routing, faults, pace and records know endpoints only by this. */
 export interface Endpoint {
@@ -30,10 +31,14 @@ export interface Setting {
   readonly created: number;
   readonly withUsage: boolean;
   readonly ignoresLimit: boolean;
+  /** How many tokens of the prompts are cached. It is asked once, by endpoints that generate. */
+  readonly cachedTokensOf: (read: () => readonly TokenSequence[]) => number;
 }
 
 export interface ModelAnswer {
   readonly promptTokens: number;
+  /** Of the prompt tokens. Default: 0. */
+  readonly cachedTokens?: number;
   readonly completionTokens: number;
   /** The whole reply as JSON. */
   readonly whole: () => string;

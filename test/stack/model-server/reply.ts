@@ -13,7 +13,7 @@ export interface ReplyStart {
   readonly calls: CallList;
   readonly call: Call;
   readonly fault: Fault;
-  readonly pace: { readonly firstTokenMs: number; readonly tokenMs: number };
+  readonly pace: { readonly firstTokenMs: number; readonly tokenMs: number; readonly tokensPerWrite: number };
   readonly splitBytes: boolean;
   readonly signal: AbortSignal;
   readonly errors: ErrorForm;
@@ -73,7 +73,7 @@ export async function writeStream(reply: Reply): Promise<void> {
       await output.flush();
       return breakOff(reply, point.how, sent);
     }
-    if (event.kind === 'chunk' && tokens > 0 && pace.tokenMs > 0) {
+    if (event.kind === 'chunk' && tokens > 0 && tokens % pace.tokensPerWrite === 0 && pace.tokenMs > 0) {
       await output.flush();
       await wait(startedAt + tokens * pace.tokenMs - performance.now(), signal);
     }

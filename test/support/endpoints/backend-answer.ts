@@ -5,7 +5,14 @@ import { endpointsByPath } from '../../stack/model-server/endpoints.ts';
 export function backendAnswer(path: string, body: object, { withUsage = true } = {}) {
   const question = endpointsByPath({ countTokens: true }).get(path)?.read(body);
   if (question === undefined || 'refused' in question) throw new Error(`${path} refuses ${JSON.stringify(body)}`);
-  const setting = { id: '1', server: 'simulated', created: 1_700_000_000, withUsage, ignoresLimit: false };
+  const setting = {
+    id: '1',
+    server: 'simulated',
+    created: 1_700_000_000,
+    withUsage,
+    ignoresLimit: false,
+    cachedTokensOf: () => 0,
+  };
   const answered = question.answer(setting);
   const { promptTokens, completionTokens } = answered;
   return {

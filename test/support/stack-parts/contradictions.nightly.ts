@@ -11,7 +11,7 @@ const record = usageRecord({
 const call: BackendCall = {
   ...{ id: 1, backend: 'onprem-a', requestId: 'req_1', model: 'small-chat', stream: false, body: undefined, ...tokens },
   ...{ headers: { contentType: undefined, hasAuthorization: false }, state: 'completed', chunksSent: 1 },
-  ...{ path: '/v1/chat/completions', ownHeaders: {}, atOnce: 1, startedAt: 0, endedAt: 1 },
+  ...{ path: '/v1/chat/completions', ownHeaders: {}, cachedTokens: 0, atOnce: 1, startedAt: 0, endedAt: 1 },
 };
 const path = '/v1/chat/completions';
 const asked = { requestId: 'req_1', path, question: 'Who is there?', stream: true } as const;
@@ -39,7 +39,14 @@ test('finds nothing if all agree, even if a run was lost that had called a backe
   t.deepEqual(contradictionsIn({ ...truth, ...lost, calls: [{ ...call, state: 'aborted' }, call] }), []);
 });
 
-const busyCall: BackendCall = { ...call, state: 'failed', status: 429, promptTokens: 0, completionTokens: 0 };
+const busyCall: BackendCall = {
+  ...call,
+  state: 'failed',
+  status: 429,
+  promptTokens: 0,
+  cachedTokens: 0,
+  completionTokens: 0,
+};
 
 test('finds nothing in repeated calls of a busy backend, which are one attempt', (t) => {
   const busyFirst = kept({ attempts: [{ run: 1, backend: 'onprem-a', outcome: 'busy' }, ...attempts] });

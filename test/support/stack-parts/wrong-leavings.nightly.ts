@@ -18,7 +18,7 @@ const call: BackendCall = {
   ...{ id: 1, backend: 'onprem-a', requestId: 'req_1', model: 'small-chat', stream: true, body: { messages } },
   ...{ headers: { contentType: undefined, hasAuthorization: false }, state: 'aborted', chunksSent: 6 },
   ...{ path, ownHeaders: {} },
-  ...{ promptTokens: 4, completionTokens: 6, atOnce: 1, startedAt: 0, endedAt: 1 },
+  ...{ promptTokens: 4, cachedTokens: 0, completionTokens: 6, atOnce: 1, startedAt: 0, endedAt: 1 },
 };
 const called = [{ run: 1, backend: 'onprem-a', outcome: 'stopped' }];
 

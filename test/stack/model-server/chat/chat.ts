@@ -1,4 +1,6 @@
 import { defineEndpoint } from '../endpoint.ts';
+import { contentOf } from '../model/choose-answer.ts';
+import { asMessage, promptOf } from '../model/text.ts';
 import { openAiErrors } from '../openai-form.ts';
 import { answerChat, chatSchema } from './answer-chat.ts';
 import { chatForm, formatEvents, formatReply } from './format-chat.ts';
@@ -10,15 +12,19 @@ export const chatCompletions = defineEndpoint({
   streams: true,
   errors: openAiErrors,
   schema: chatSchema,
-  answer(chat, { id, server, created, withUsage, ignoresLimit }) {
+  answer(chat, { id, server, created, withUsage, ignoresLimit, cachedTokensOf }) {
     const answer = answerChat(ignoresLimit ? { ...chat, ...unlimited } : chat);
     const name = { id: `chatcmpl-${id}`, server, model: chat.model, created };
-    const { promptTokens, completionTokens } = answer;
+    const { promptTokens, completionTokens, choices } = answer;
+    const answers = () => choices.map((choice) => asMessage('assistant', contentOf(choice)));
+    const cachedTokens = cachedTokensOf(() => [{ prompt: promptOf(chat.messages), answers: answers() }]);
+    const read = { ...answer, cachedTokens };
     return {
       promptTokens,
+      cachedTokens,
       completionTokens,
-      whole: () => formatReply(answer, name, withUsage),
-      events: () => formatEvents(answer, name, withUsage && chat.stream_options?.include_usage === true),
+      whole: () => formatReply(read, name, withUsage),
+      events: () => formatEvents(read, name, withUsage && chat.stream_options?.include_usage === true),
       form: chatForm,
     };
   },

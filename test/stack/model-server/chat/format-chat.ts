@@ -3,6 +3,9 @@ import type { Choice } from '../model/choose-answer.ts';
 import { dataEvent, doneEvent, openAiForm } from '../openai-form.ts';
 import type { ChatAnswer } from './answer-chat.ts';
 
+/** An answer, and how many tokens of its prompt were cached. */
+export type ReadChat = ChatAnswer & { readonly cachedTokens: number };
+
 /** The identity of a reply: its id, its server (shown as `system_fingerprint`), the requested model, Unix seconds. */
 export interface ReplyName {
   readonly id: string;
@@ -20,7 +23,7 @@ export const chatForm = openAiForm({
 });
 
 /** The complete reply as JSON. */
-export function formatReply(answer: ChatAnswer, name: ReplyName, withUsage: boolean): string {
+export function formatReply(answer: ReadChat, name: ReplyName, withUsage: boolean): string {
   return JSON.stringify({
     ...heading(name, 'chat.completion'),
     choices: answer.choices.map((choice, index) => ({
@@ -34,7 +37,7 @@ export function formatReply(answer: ChatAnswer, name: ReplyName, withUsage: bool
 }
 
 /** The reply as server-sent events: several choices take turns, token by token, and all of them finish at the end. */
-export function* formatEvents(answer: ChatAnswer, name: ReplyName, withUsage: boolean): Generator<StreamEvent> {
+export function* formatEvents(answer: ReadChat, name: ReplyName, withUsage: boolean): Generator<StreamEvent> {
   const head = heading(name, 'chat.completion.chunk');
   const event = (kind: StreamEvent['kind'], index: number, { value, logprobs = null, finishReason = null }: Delta) => ({
     kind,
@@ -109,11 +112,11 @@ function logprobsOf({ content, refusal }: Pick<Choice, 'content' | 'refusal'>) {
   return { content: content?.map(ofToken) ?? null, refusal: refusal?.map(ofToken) ?? null };
 }
 
-function usageOf({ promptTokens, completionTokens }: ChatAnswer) {
+function usageOf({ promptTokens, completionTokens, cachedTokens }: ReadChat) {
   return {
     prompt_tokens: promptTokens,
     completion_tokens: completionTokens,
     total_tokens: promptTokens + completionTokens,
-    prompt_tokens_details: { cached_tokens: 0 },
+    prompt_tokens_details: { cached_tokens: cachedTokens },
   };
 }

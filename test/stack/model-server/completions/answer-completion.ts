@@ -33,6 +33,8 @@ export interface CompletionAnswer {
   readonly choices: readonly CompletionChoice[];
   readonly promptTokens: number;
   readonly completionTokens: number;
+  /** Each prompt as its tokens. */
+  readonly prompts: readonly (readonly string[])[];
 }
 
 /**
@@ -52,6 +54,7 @@ export function answerCompletion(completion: Completion): CompletionAnswer {
   );
   return {
     choices,
+    prompts,
     promptTokens: prompts.reduce((sum, tokens) => sum + tokens.length, 0),
     completionTokens: choices.reduce((sum, { content }) => sum + content.length, 0),
   };

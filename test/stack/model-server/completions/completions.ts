@@ -1,6 +1,7 @@
 import { defineEndpoint } from '../endpoint.ts';
 import { openAiErrors } from '../openai-form.ts';
-import { answerCompletion, completionSchema } from './answer-completion.ts';
+import type { TokenSequence } from '../prefix-cache.ts';
+import { answerCompletion, type CompletionAnswer, completionSchema } from './answer-completion.ts';
 import { completionEvents, completionForm, formatCompletion, type Heading } from './format-completion.ts';
 
 export const completions = defineEndpoint({
@@ -8,7 +9,7 @@ export const completions = defineEndpoint({
   streams: true,
   errors: openAiErrors,
   schema: completionSchema,
-  answer(completion, { id, server, created, withUsage, ignoresLimit }) {
+  answer(completion, { id, server, created, withUsage, ignoresLimit, cachedTokensOf }) {
     const answer = answerCompletion(ignoresLimit ? { ...completion, max_tokens: undefined } : completion);
     const { model } = completion;
     const heading: Heading = {
@@ -17,12 +18,24 @@ export const completions = defineEndpoint({
     const logprobs = typeof completion.logprobs === 'number';
     const streamsUsage = withUsage && completion.stream_options?.include_usage === true;
     const { promptTokens, completionTokens } = answer;
+    const cachedTokens = cachedTokensOf(() => sequencesOf(answer));
+    const read = { ...answer, cachedTokens };
     return {
       promptTokens,
+      cachedTokens,
       completionTokens,
-      whole: () => formatCompletion(answer, heading, { logprobs, usage: withUsage }),
-      events: () => completionEvents(answer, heading, { logprobs, usage: streamsUsage }),
+      whole: () => formatCompletion(read, heading, { logprobs, usage: withUsage }),
+      events: () => completionEvents(read, heading, { logprobs, usage: streamsUsage }),
       form: completionForm,
     };
   },
 });
+
+/** Of each prompt, as many choices as of any other one. */
+function sequencesOf({ prompts, choices }: CompletionAnswer): TokenSequence[] {
+  const each = choices.length / prompts.length;
+  return prompts.map((prompt, index) => ({
+    prompt,
+    answers: choices.slice(index * each, (index + 1) * each).map(({ content }) => content),
+  }));
+}

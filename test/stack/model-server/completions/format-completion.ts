@@ -2,6 +2,9 @@ import type { StreamEvent } from '../endpoint.ts';
 import { dataEvent, doneEvent, openAiForm } from '../openai-form.ts';
 import type { CompletionAnswer, CompletionChoice } from './answer-completion.ts';
 
+/** An answer, and how many tokens of its prompts were cached. */
+export type ReadCompletion = CompletionAnswer & { readonly cachedTokens: number };
+
 /** The fields that are the same in the whole reply and in each event. */
 export interface Heading {
   readonly id: string;
@@ -26,7 +29,7 @@ export const completionForm = openAiForm({
 });
 
 /** The complete reply as JSON. */
-export function formatCompletion(answer: CompletionAnswer, heading: Heading, { logprobs, usage }: Extras): string {
+export function formatCompletion(answer: ReadCompletion, heading: Heading, { logprobs, usage }: Extras): string {
   return JSON.stringify({
     ...heading,
     choices: answer.choices.map((choice, index) => ({
@@ -41,7 +44,7 @@ export function formatCompletion(answer: CompletionAnswer, heading: Heading, { l
 
 /** The reply as server-sent events: several choices take turns, token by token, and all of them finish at the end. */
 export function* completionEvents(
-  answer: CompletionAnswer,
+  answer: ReadCompletion,
   heading: Heading,
   { logprobs, usage }: Extras,
 ): Generator<StreamEvent> {
@@ -90,10 +93,11 @@ function logprobsOf({ prompt, content }: CompletionChoice, offset: number) {
   };
 }
 
-function usageOf({ promptTokens, completionTokens }: CompletionAnswer) {
+function usageOf({ promptTokens, completionTokens, cachedTokens }: ReadCompletion) {
   return {
     prompt_tokens: promptTokens,
     completion_tokens: completionTokens,
     total_tokens: promptTokens + completionTokens,
+    ...(cachedTokens > 0 && { prompt_tokens_details: { cached_tokens: cachedTokens } }),
   };
 }

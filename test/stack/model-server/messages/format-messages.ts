@@ -39,7 +39,7 @@ export const messagesForm: ReplyForm = {
 
 interface Named {
   readonly model: string;
-  readonly answer: MessagesAnswer;
+  readonly answer: MessagesAnswer & { readonly cachedTokens: number };
   readonly setting: Setting;
 }
 
@@ -50,14 +50,14 @@ export function formatMessage({ model, answer, setting }: Named): string {
     content: answer.parts.map((part) => blockOf(part, part.tokens.join(''))),
     stop_reason: answer.stopReason,
     stop_sequence: null,
-    ...(setting.withUsage && { usage: usageOf(answer.promptTokens, answer.completionTokens) }),
+    ...(setting.withUsage && { usage: usageOf(answer, answer.completionTokens) }),
   });
 }
 
 /** The message as server-sent events. */
 export function* messageEvents({ model, answer, setting }: Named): Generator<StreamEvent> {
-  const { promptTokens, completionTokens, stopReason } = answer;
-  const usage = (outputTokens: number) => setting.withUsage && { usage: usageOf(promptTokens, outputTokens) };
+  const { completionTokens, stopReason } = answer;
+  const usage = (outputTokens: number) => setting.withUsage && { usage: usageOf(answer, outputTokens) };
   const message = { ...headingOf(model, setting), content: [], stop_reason: null, stop_sequence: null, ...usage(0) };
   yield event('open', 'message_start', { message });
   yield event('open', 'ping', {});
@@ -110,12 +110,13 @@ function signatureOf(thoughts: string): string {
   return Buffer.from(`signed: ${thoughts}`).toString('base64');
 }
 
-function usageOf(inputTokens: number, outputTokens: number) {
+/** Unlike in OpenAI's format, the tokens of the input are those that were not cached. */
+function usageOf({ promptTokens, cachedTokens }: Named['answer'], outputTokens: number) {
   return {
-    input_tokens: inputTokens,
+    input_tokens: promptTokens - cachedTokens,
     output_tokens: outputTokens,
     cache_creation_input_tokens: 0,
-    cache_read_input_tokens: 0,
+    cache_read_input_tokens: cachedTokens,
   };
 }
 

@@ -1,7 +1,8 @@
 import { defineEndpoint, type Endpoint } from '../endpoint.ts';
+import { asMessage, promptOf } from '../model/text.ts';
 import { answerMessages, countedTokensOf } from './answer-messages.ts';
 import { anthropicErrors, formatMessage, messageEvents, messagesForm } from './format-messages.ts';
-import { countedSchema, messagesSchema } from './read-messages.ts';
+import { countedSchema, messagesOfAnthropic, messagesSchema } from './read-messages.ts';
 
 const anthropic: Pick<Endpoint, 'errors' | 'keyHeader' | 'ownHeaders'> = {
   errors: anthropicErrors,
@@ -17,9 +18,18 @@ export const messages = defineEndpoint({
   answer(request, setting) {
     const limit = setting.ignoresLimit ? { max_tokens: Number.POSITIVE_INFINITY } : {};
     const answer = answerMessages({ ...request, ...limit });
-    const named = { model: request.model, answer, setting };
+    const prompt = () => promptOf(messagesOfAnthropic(request));
+    const answers = () => [
+      asMessage(
+        'assistant',
+        answer.parts.flatMap(({ tokens }) => tokens),
+      ),
+    ];
+    const cachedTokens = setting.cachedTokensOf(() => [{ prompt: prompt(), answers: answers() }]);
+    const named = { model: request.model, answer: { ...answer, cachedTokens }, setting };
     return {
       promptTokens: answer.promptTokens,
+      cachedTokens,
       completionTokens: answer.completionTokens,
       whole: () => formatMessage(named),
       events: () => messageEvents(named),

@@ -95,6 +95,12 @@ export function tokensOf({ reasoning, content, refusal, toolCalls }: Choice): nu
   return toolCalls.reduce((sum, call) => sum + call.arguments.length, text);
 }
 
+/** Its tokens, in the order in which they are generated. */
+export function contentOf({ reasoning, content, refusal, toolCalls }: Choice): string[] {
+  const called = toolCalls.flatMap((call) => call.arguments);
+  return [...reasoning, ...(content ?? []), ...(refusal ?? []), ...called];
+}
+
 function textChoice({ messages, tokensMax }: Conversation, text: string, refuses: boolean): Choice {
   const thoughts = pieces(thoughtsFor(messages));
   const said = pieces(text);

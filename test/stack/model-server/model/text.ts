@@ -65,6 +65,16 @@ export function promptTokensOf(messages: readonly Message[]): number {
   return messages.reduce((sum, message) => sum + pieces(textOf(message)).length, 0);
 }
 
+/** The same tokens as the prefix cache of an engine sees them. */
+export function promptOf(messages: readonly Message[]): string[] {
+  return messages.flatMap((message) => asMessage(message.role, pieces(textOf(message))));
+}
+
+/** The tokens of a message, of which the first names the role: the same text of another role is other tokens. */
+export function asMessage(role: string, tokens: readonly string[]): string[] {
+  return tokens.map((token, index) => (index === 0 ? `<${role}>${token}` : token));
+}
+
 /** Twelve hexadecimal digits that change with the role or text of any message. */
 export function digest(messages: readonly Message[]): string {
   const texts = messages.map((message) => [message.role, textOf(message)]);

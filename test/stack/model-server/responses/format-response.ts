@@ -8,7 +8,7 @@ export type ItemStatus = 'in_progress' | 'completed' | 'incomplete';
 /** What a response consists of, before it is known how it ends. */
 export interface ResponseParts {
   readonly request: ResponseRequest;
-  readonly answer: ResponseAnswer;
+  readonly answer: ResponseAnswer & { readonly cachedTokens: number };
   readonly setting: Setting;
 }
 
@@ -99,10 +99,10 @@ function responseObject({ request, setting }: ResponseParts, state: object): obj
   };
 }
 
-function usageOf({ promptTokens, completionTokens, reasoningTokens }: ResponseAnswer) {
+function usageOf({ promptTokens, cachedTokens, completionTokens, reasoningTokens }: ResponseParts['answer']) {
   return {
     input_tokens: promptTokens,
-    input_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
+    input_tokens_details: { cached_tokens: cachedTokens, cache_write_tokens: 0 },
     output_tokens: completionTokens,
     output_tokens_details: { reasoning_tokens: reasoningTokens },
     total_tokens: promptTokens + completionTokens,

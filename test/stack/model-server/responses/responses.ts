@@ -1,8 +1,9 @@
 import { defineEndpoint } from '../endpoint.ts';
+import { asMessage, promptOf } from '../model/text.ts';
 import { openAiErrors } from '../openai-form.ts';
 import { answerResponse } from './answer-response.ts';
 import { wholeResponse } from './format-response.ts';
-import { responseSchema } from './read-response.ts';
+import { messagesOfResponse, responseSchema } from './read-response.ts';
 import { responseEvents, responseForm } from './response-events.ts';
 
 export const responses = defineEndpoint({
@@ -13,9 +14,18 @@ export const responses = defineEndpoint({
   answer(request, setting) {
     const limit = setting.ignoresLimit ? { max_output_tokens: undefined } : {};
     const answer = answerResponse({ ...request, ...limit });
-    const named = { request, answer, setting };
+    const prompt = () => promptOf(messagesOfResponse(request));
+    const answers = () => [
+      asMessage(
+        'assistant',
+        answer.parts.flatMap(({ tokens }) => tokens),
+      ),
+    ];
+    const cachedTokens = setting.cachedTokensOf(() => [{ prompt: prompt(), answers: answers() }]);
+    const named = { request, answer: { ...answer, cachedTokens }, setting };
     return {
       promptTokens: answer.promptTokens,
+      cachedTokens,
       completionTokens: answer.completionTokens,
       whole: () => JSON.stringify(wholeResponse(named)),
       events: () => responseEvents(named),
