@@ -1,5 +1,7 @@
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { runAffinity, scenarioNames } from './affinity/run-affinity.ts';
+import { variants } from './affinity/variants.ts';
 import { measureBatch } from './batches.ts';
 import { runCluster } from './cluster/run-cluster.ts';
 import { runCosts, runFleet, runPeers, runTruth } from './comparison/parts.ts';
@@ -33,6 +35,11 @@ Parts; without a name, all except the last. Each prints tables, and those of bat
   cluster             one Redis and a cluster of three masters, alternately, with 1 and 4 models; the limits on the cluster
   promises            the times that the service promises, such as the end of a suspended account's requests, each with its bar
   endpoints           chat completions and embeddings, alternately
+  affinity            cached prompts of chats with affinity prefix and none, and with SMG's gateway, each in front of 8 model servers;
+                      3 rounds take an hour; [--scenarios ${scenarioNames.join(',')}] [--variants '${variants
+                        .slice(0, 2)
+                        .map(({ name }) => name)
+                        .join(',')}']
   versions            this version and ${fixedPoint}, the fixed point of all comparisons, in turns; [--against <commit or checkout>]
                       adds another one; [--loads '64 clients,256 streams']`;
 
@@ -42,7 +49,7 @@ const slots = 32;
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
-    rounds: { type: 'string', default: '5' },
+    rounds: { type: 'string' },
     seconds: { type: 'string', default: '5' },
     write: { type: 'boolean', default: false },
     peers: { type: 'string' },
@@ -50,11 +57,13 @@ const { values, positionals } = parseArgs({
     'service-ms': { type: 'string', default: '100' },
     against: { type: 'string' },
     loads: { type: 'string', default: '64 clients,64 streams' },
+    scenarios: { type: 'string' },
+    variants: { type: 'string' },
     help: { type: 'boolean', default: false },
   },
 });
 const [wanted, count] = positionals;
-const rounds = Number(values.rounds);
+const rounds = Number(values.rounds ?? 5);
 const seconds = Number(values.seconds);
 const { against } = values;
 const serviceMs = Number(values['service-ms']);
@@ -102,6 +111,10 @@ const parts: Record<string, (lines: number | undefined) => Promise<void>> = {
   async endpoints() {
     endWith(await runEndpoints(comparison));
   },
+  async affinity() {
+    const ofAffinity = { rounds: Number(values.rounds ?? 3), scenarios, variants: namedVariants };
+    endWith(await runAffinity({ ...comparison, ...ofAffinity }));
+  },
 };
 
 const wantedLoads = values.loads.split(',').map((name) => loads.find((load) => load.name === name.trim()));
@@ -114,8 +127,11 @@ const versions = () =>
 
 const isKnown = wanted === undefined ? against === undefined : wanted in parts || wanted === 'versions';
 const areLoads = wantedLoads.every((load) => load !== undefined);
+const [scenarios, namedVariants] = [values.scenarios?.split(','), values.variants?.split(',')];
+const areScenarios = (scenarios ?? []).every((name) => scenarioNames.some((known) => known === name));
+const areVariants = (namedVariants ?? []).every((name) => variants.some((known) => known.name === name));
 const isNumber = [rounds, seconds, serviceMs, Number(count ?? 1)].every((each) => each >= 1);
-if (values.help || !isKnown || !areLoads || !isNumber) {
+if (values.help || !isKnown || !areLoads || !areScenarios || !areVariants || !isNumber) {
   console.log(usage);
   process.exit(values.help ? 0 : 2);
 }

@@ -8,7 +8,7 @@ import type { Overload } from './overload.ts';
 import type { PromisedTime } from './promises.ts';
 import type { WaitTimes } from './waiting.ts';
 
-type Cells = Record<string, string | number>;
+export type Cells = Record<string, string | number>;
 
 export function reportOverload(loads: Record<string, Overload>): void {
   show('Overload: more requests than the slots of the backends, at a fixed pace', loads, (load) => ({
@@ -149,7 +149,7 @@ export function reportCosts({ scripts, takeoverMs }: Costs): void {
   }));
 }
 
-function show<Row>(title: string, rows: Record<string, Row>, cellsOf: (row: Row, name: string) => Cells): void {
+export function show<Row>(title: string, rows: Record<string, Row>, cellsOf: (row: Row, name: string) => Cells): void {
   console.log(`\n${title}`);
   console.table(map(rows, cellsOf));
 }
@@ -158,6 +158,6 @@ function map<From, To>(record: Record<string, From>, change: (value: From, name:
   return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, change(value, name)]));
 }
 
-function percent(share: number): string {
+export function percent(share: number): string {
   return `${(100 * share).toFixed(0)}%`;
 }

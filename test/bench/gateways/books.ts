@@ -14,7 +14,7 @@ const lookEveryMs = 100;
 /** Redis's counters of the account: admitted requests, used tokens. Undefined at the end of a day (UTC), or of a month. */
 export type GatewayCounts = { admitted: number | undefined; used: number | undefined };
 
-type Options = { redisUrl: string; storeUrl: string; account: string; modelServer: ModelServer };
+type Options = { redisUrl: string; storeUrl: string; account: string; modelServer: Pick<ModelServer, 'calls'> };
 
 /**
  * Compares the usage records of one account with the calls of the model server, run by run. The counters of Redis start again with each

@@ -4,13 +4,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { freePort } from '../../stack/free-port.ts';
 import { startIdentityProvider } from '../../stack/identity-provider.ts';
-import { planFileFor, type StackModel } from '../../stack/plan.ts';
+import { planFileFor, type StackBackend, type StackModel } from '../../stack/plan.ts';
 import { startStackRedis } from '../../stack/stack-redis.ts';
 import { createKeyClient } from '../../support/key-client.ts';
 import { serviceTotal } from '../../support/service-metric.ts';
 import { openBooks } from './books.ts';
 import type { Gateway } from './gateway.ts';
-import type { Place } from './places.ts';
+import type { ModelServer, Place } from './places.ts';
 import { startProcess } from './start-process.ts';
 
 /** Workers store usage several times a second. */
@@ -29,7 +29,10 @@ const highLimits = {
 };
 
 export type Service = Awaited<ReturnType<typeof startService>>;
-type Options = Place & {
+type Options = Pick<Place, 'directory'> & {
+  /** The one backend, unless `backends` are given. */
+  modelServer: Pick<ModelServer, 'url'>;
+  backends?: Record<string, StackBackend>;
   name: string;
   ingresses?: number;
   workers?: number;
@@ -54,7 +57,8 @@ export async function startService({ directory: above, modelServer, name, root =
   const redis = parts.use(await startStackRedis(join(directory, 'redis'), { isCluster }));
   const [baseUrl, planFile] = ['http://127.0.0.1:8080', join(directory, 'plans.yaml')];
   const identity = parts.use(await startIdentityProvider({ audience: baseUrl, dataDirectory: directory }));
-  const backends = { 'model-server': { url: `${modelServer.url}/v1`, location: 'on-prem' as const } };
+  const oneBackend = { 'model-server': { url: `${modelServer.url}/v1`, location: 'on-prem' as const } };
+  const backends = wanted.backends ?? oneBackend;
   await writeFile(planFile, planFileFor({ backends, plans: { free: highLimits, ...wanted.plans }, models }));
   const settings = {
     ...{ REDIS_URL: redis.url, DATABASE_URL: `sqlite:${join(directory, 'store.sqlite')}`, PLAN_FILE: planFile },
@@ -100,6 +104,7 @@ export async function startService({ directory: above, modelServer, name, root =
     redis,
     keys,
     keyOn,
+    planFile,
     storeUrl: settings.DATABASE_URL,
     urls: ingresses.map(({ url }) => url),
     async processes() {
@@ -114,7 +119,7 @@ export async function startService({ directory: above, modelServer, name, root =
 }
 
 /** The service with all its limits, and the account that sends the load. Of another version, only its metrics say that usage is stored. */
-export async function serviceRow(options: Options & Pick<Gateway, 'asked'>): Promise<Gateway> {
+export async function serviceRow(options: Options & Place & Pick<Gateway, 'asked'>): Promise<Gateway> {
   await using parts = new AsyncDisposableStack();
   const service = parts.use(await startService(options));
   const key = await service.keyOn('free');

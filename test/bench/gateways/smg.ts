@@ -1,0 +1,80 @@
+import { execFile } from 'node:child_process';
+import { access, mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { z } from 'zod';
+import { freePort } from '../../stack/free-port.ts';
+import { processTree } from '../processes.ts';
+import type { Gateway } from './gateway.ts';
+import { startProcess } from './start-process.ts';
+
+export const smgVersion = '1.13.0';
+
+const readyWithinMs = 30_000;
+const readiness = z.object({ healthy_workers: z.number() });
+
+type Options = {
+  directory: string;
+  peers: string;
+  /** The addresses of the model servers, without `/v1`. */
+  backends: readonly string[];
+  policy: 'prefix_hash' | 'cache_aware';
+  settings?: readonly string[];
+};
+
+/** The model gateway of SGLang, one process, logging errors only. It checks no key and no limit. */
+export async function startSmg({
+  directory: above,
+  peers,
+  backends,
+  policy,
+  settings = [],
+}: Options): Promise<Gateway> {
+  const program = await install(join(peers, 'smg'));
+  const directory = join(above, 'smg');
+  await mkdir(directory, { recursive: true });
+  const [port, metricsPort] = [await freePort(), await freePort()];
+  const url = `http://127.0.0.1:${port}`;
+  const started = await startProcess({
+    command: program,
+    args: [
+      ...['launch', '--host', '127.0.0.1', '--port', String(port), '--prometheus-port', String(metricsPort)],
+      ...['--worker-urls', ...backends, '--policy', policy, '--max-concurrent-requests', '4096'],
+      ...['--log-level', 'error', '--history-backend', 'none', '--disable-load-monitoring', ...settings],
+    ],
+    logFile: join(directory, `${policy}.log`),
+    readyUrl: `${url}/readiness`,
+  });
+  await untilReady(url, backends.length);
+  return {
+    urls: [url],
+    headers: {},
+    processes: async () => ({ gateway: await processTree(started.pid) }),
+    [Symbol.asyncDispose]: () => started.kill(), // it would wait for idle connections
+  };
+}
+
+/** It answers as soon as it knows one backend. */
+async function untilReady(url: string, backends: number): Promise<void> {
+  const giveUpAt = performance.now() + readyWithinMs;
+  for (;;) {
+    const { healthy_workers: healthy } = readiness.parse(await (await fetch(`${url}/readiness`)).json());
+    if (healthy === backends) return;
+    if (performance.now() > giveUpAt) throw new Error(`SMG has only ${healthy} of ${backends} backends`);
+    await sleep(100);
+  }
+}
+
+async function install(folder: string): Promise<string> {
+  const program = join(folder, 'bin/smg');
+  const isThere = await access(program).then(
+    () => true,
+    () => false,
+  );
+  if (isThere) return program;
+  const run = promisify(execFile);
+  await run('python3', ['-m', 'venv', folder]);
+  await run(join(folder, 'bin/pip'), ['install', '--quiet', `smg==${smgVersion}`]);
+  return program;
+}
