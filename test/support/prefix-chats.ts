@@ -15,6 +15,8 @@ export type ChatTurn = {
   turn: number;
   form?: PrefixForm;
   isShort?: boolean;
+  /** Of this turn. */
+  question?: string;
   stream?: boolean;
   /** A system message, of a chat completion. */
   system?: string;
@@ -88,6 +90,11 @@ export function placesOf(servers: readonly ModelServer[], model: string): Map<st
   return places;
 }
 
+/** The server that each chat of a model was at last. */
+export function latestPlaces(servers: readonly ModelServer[], model: string): Map<string, string | undefined> {
+  return new Map([...placesOf(servers, model)].map(([chat, names]) => [chat, names.at(-1)]));
+}
+
 /** The one server that each chat of a model was at. Fails the test if one was at several, or if not all of the servers were called. */
 export function onePlaceOfEach(t: ExecutionContext, servers: readonly ModelServer[], model: string) {
   const places = placesOf(servers, model);
@@ -131,10 +138,10 @@ function beginningOf({ chat, isShort }: ChatTurn): string {
 }
 
 /** The questions and answers so far, and the question of this turn. */
-function messagesOf({ turn }: ChatTurn) {
+function messagesOf({ turn, question = `Question ${turn}?` }: ChatTurn) {
   const earlier = Array.from({ length: turn - 1 }, (_, index) => [
     { role: 'user', content: `Question ${index + 1}?` },
     { role: 'assistant', content: `Answer ${index + 1}.` },
   ]);
-  return [...earlier.flat(), { role: 'user', content: `Question ${turn}?` }];
+  return [...earlier.flat(), { role: 'user', content: question }];
 }
