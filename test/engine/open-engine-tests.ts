@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TestFn } from 'ava';
+import type { StackModel } from '../stack/plan.ts';
 import { type Stack, type StackOptions, startStack } from '../stack/stack.ts';
 import { type Account, openAccount } from '../support/endpoints/open-account.ts';
 import { skipTest } from '../support/skip-test.ts';
@@ -26,6 +27,9 @@ export type Replicas = {
   contextTokens: number;
   outputTokensMax?: number;
   endpoints: readonly string[];
+  affinity?: StackModel['affinity'];
+  /** Whether the service may send more than the slots. */
+  isUnlimited?: boolean;
 };
 
 type Options = Pick<StackOptions, 'timeouts' | 'env'>;
@@ -63,17 +67,17 @@ export function openEngineTests<Names extends string>(
       );
     }
     const backendsOf = (name: string) => (engines.get(name) ?? []).map((_, index) => `${name}-${index}`);
-    const backends = named.flatMap(([name, { slots }]) =>
+    const backends = named.flatMap(([name, { slots, isUnlimited }]) =>
       (engines.get(name) ?? []).map(({ url }, index) => [
         `${name}-${index}`,
-        { url: `${url}/v1`, location: 'on-prem' as const, requests_at_once: slots },
+        { url: `${url}/v1`, location: 'on-prem' as const, ...(!isUnlimited && { requests_at_once: slots }) },
       ]),
     );
-    const models = named.map(([name, { endpoints, outputTokensMax = 4_096 }]) => [
+    const models = named.map(([name, { endpoints, affinity, outputTokensMax = 4_096 }]) => [
       name,
       {
         ...{ tier: 'guest', pool: 'default', backends: backendsOf(name) },
-        ...{ endpoints, output_tokens_max: outputTokensMax },
+        ...{ endpoints, output_tokens_max: outputTokensMax, ...(affinity && { affinity }) },
       },
     ]);
     stack = parts.use(

@@ -22,7 +22,7 @@ const burst = 20;
 const replicas = (name: string) => ({ tier: 'guest', pool: 'default', backends: [`${name}-a`, `${name}-b`] });
 const models = {
   ...{ measured: replicas('onprem'), failing: replicas('onprem') },
-  ...{ mortal: replicas('mortal'), narrow: replicas('narrow'), left: replicas('narrow') },
+  ...{ mortal: replicas('mortal'), narrow: replicas('narrow'), left: replicas('narrow'), wide: replicas('wide') },
 };
 /** No request waits for a limit. */
 const free = { requests_at_once: 256, priority: 10, model_tiers: ['guest'] };
@@ -40,10 +40,13 @@ const startServer = async (name: string, port = 0) => parts.use(await startModel
 test.before(async () => {
   mortal = [await startServer('mortal-a'), await startServer('mortal-b')];
   narrow = [await startServer('narrow-a'), await startServer('narrow-b')];
-  const settings = (server: ModelServer, more: BackendSettings = {}) =>
+  const settings = (server: Pick<ModelServer, 'name' | 'url'>, more: BackendSettings = {}) =>
     [server.name, { url: server.url, location: 'on-prem' as const, ...more }] as const;
   const limited = narrow.map((server) => settings(server, { requests_at_once: limit }));
-  const backends = Object.fromEntries([...mortal.map((server) => settings(server)), ...limited]);
+  const wide = narrow.map(({ name, url }) =>
+    settings({ name: name.replace('narrow', 'wide'), url }, { requests_at_once: 64 }),
+  );
+  const backends = Object.fromEntries([...mortal.map((server) => settings(server)), ...limited, ...wide]);
   stack = parts.use(
     await startStack({ ingresses: 2, workers: 2, plans: { free }, models, backends, modelServers: pace }),
   );
@@ -168,6 +171,14 @@ test.serial('chats of a backend that fails each call are answered by another one
   for (const turn of [2, 3]) await withFewClients(manyChats, (chat) => ask(t, key, { model, chat, turn }));
   t.true(callsOf(servers, model).some(({ status }) => status === 500));
   for (const place of latestPlaces(servers, model).values()) t.is(place, other?.name);
+});
+
+test.serial('chats stay at one backend while it has few of the calls that it may have at once', async (t) => {
+  const [key, model] = [await keys.newKey('wide'), 'wide'];
+  for (let turn = 1; turn <= 10; turn++) await withFewClients(manyChats, (chat) => ask(t, key, { model, chat, turn }));
+  for (const server of ['wide-a', 'wide-b'])
+    t.is(await metric('svc_affinity_misses_total', { backend: server, reason: 'room' }), 0);
+  onePlaceOfEach(t, narrow, model);
 });
 
 test.serial('a burst of one prompt uses all that backends may have at once, and never more', async (t) => {

@@ -31,6 +31,7 @@ type Given = {
   requestsAtOnce?: number;
   perWorker?: boolean;
   shareOf?: (backend: string, unknown: Share) => Share;
+  renewingShareOf?: (backend: string) => Share | undefined;
   callsElsewhere?: (backend: string) => number;
   areSharesValid?: () => boolean;
   contextOf?: (backend: string) => number | undefined;
@@ -48,6 +49,7 @@ export function openSlotsSide(t: ExecutionContext, given: Given = {}) {
   let planFile = planOf(given);
   const slots = createBackendSlots({
     ...{ currentPlanFile: () => planFile, pools: () => ['default'], shareOf: given.shareOf ?? wholeLimits(planFile) },
+    ...(given.renewingShareOf && { renewingShareOf: given.renewingShareOf }),
     ...(given.callsElsewhere && { callsElsewhere: given.callsElsewhere }),
     ...(given.areSharesValid && { areSharesValid: given.areSharesValid }),
     ...(given.lacksKey && { lacksKey: given.lacksKey }),

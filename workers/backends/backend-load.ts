@@ -17,12 +17,12 @@ export interface BackendLoad {
   noteAsked(backend: string): void;
   /** Calls in flight of all workers, as far as this one knows. */
   fleetCallsOf(backend: string): number;
+  /** Whether its share is being renewed, and there will be room for a lane unless the new share is smaller. */
+  mayGetRoom(backend: string, lane: Lane): boolean;
   /** Those that may be called but have no room. */
   fullOf(candidates: readonly Candidate[]): string[];
   /** Jobs wait for these backends, or went to a cloud because they are full. */
   noteHungry(backends: readonly string[]): void;
-  /** A request went to another backend, and might have called one of these if this worker had a larger share of it. */
-  noteMissed(backends: readonly string[]): void;
   /** What is in use and needed of backends with a fleet limit. `isWaiting`: jobs in progress wait for a slot. */
   uses(how: { isLeaving: boolean; isWaiting: boolean }): BackendUse[];
   /**
@@ -34,7 +34,7 @@ export interface BackendLoad {
 
 /** After a client has called a backend, lines of batches leave room for the next client for this long. */
 const askedForMs = 5_000;
-/** Jobs wait for a backend, or miss a larger share, if it was found full within this time. */
+/** Jobs wait for a backend if it was found full within this time. */
 const hungryForMs = 1_000;
 
 export function createBackendLoad(deps: {
@@ -42,16 +42,17 @@ export function createBackendLoad(deps: {
   /** The backends that this process may call. */
   called: () => ReadonlySet<string>;
   shareOf: (backend: string, unknown: Share) => Share;
+  /** The share that is being renewed; undefined if none is. */
+  renewingShareOf: (backend: string) => Share | undefined;
   /** Calls of other workers in flight, as of the last renewal. */
   callsElsewhere: (backend: string) => number;
   now: () => number;
 }): BackendLoad {
-  const { currentPlanFile, called, shareOf, callsElsewhere, now } = deps;
+  const { currentPlanFile, called, shareOf, renewingShareOf, callsElsewhere, now } = deps;
   const inFlight = new Map<string, number>();
-  /** When a client last called a backend, when a backend was last found full, and when a larger share was last missed. */
+  /** When a client last called a backend, and when a backend was last found full. */
   const askedAt = new Map<string, number>();
   const hungryAt = new Map<string, number>();
-  const missedAt = new Map<string, number>();
   /** The fleet limits of backends with calls in flight, which have to be reported also after the backend has gone from the plan file. */
   const limitsInUse = new Map<string, number>();
 
@@ -70,8 +71,7 @@ export function createBackendLoad(deps: {
     const limit = isCalled ? fleetLimitOf(backend) : limitsInUse.get(backend);
     if (!isCalled && limit === undefined) return [];
     const wants = isCalled && isWithin(hungryAt.get(backend), hungryForMs) && (!isLeaving || isWaiting);
-    const misses = isWithin(missedAt.get(backend), hungryForMs);
-    const need = wants ? 'wants' : isLeaving || !isCalled ? 'stops' : misses ? 'misses' : 'idle';
+    const need = wants ? 'wants' : isLeaving || !isCalled ? 'stops' : 'idle';
     const isOfSeveralPools = backendsOfSeveralPools(currentPlanFile().models).has(backend);
     return [{ backend, limit, inFlight: callsOf(backend), need, isAsked: isAsked(backend), isOfSeveralPools }];
   }
@@ -79,10 +79,14 @@ export function createBackendLoad(deps: {
   return {
     callsOf,
     fleetLimitOf,
+    mayGetRoom(name, lane) {
+      const share = renewingShareOf(name);
+      return share !== undefined && callsOf(name) < callsWithin(share, lane);
+    },
     limitOf(name, lane) {
       const { requestsAtOnce, perWorker } = currentPlanFile().backends[name] ?? {};
       const isOfFleet = requestsAtOnce !== undefined && !perWorker;
-      const share = shareOf(name, isOfFleet ? noShare : unlimited)[lane === 'batch' ? 'batchCalls' : 'calls'];
+      const share = callsWithin(shareOf(name, isOfFleet ? noShare : unlimited), lane);
       if (requestsAtOnce === undefined || isOfFleet) return share;
       return Math.min(share, lane === 'batch' && isAsked(name) ? batchCallsMax(requestsAtOnce) : requestsAtOnce);
     },
@@ -101,12 +105,11 @@ export function createBackendLoad(deps: {
     },
     fleetCallsOf: (name) => callsOf(name) + callsElsewhere(name),
     fullOf: (candidates) =>
-      candidates.filter((each) => !each.refuses && each.inFlight >= each.requestsAtOnce).map(({ name }) => name),
+      candidates
+        .filter((each) => !each.refuses && !each.isRenewing && each.inFlight >= each.requestsAtOnce)
+        .map(({ name }) => name),
     noteHungry(backends) {
       for (const name of backends) hungryAt.set(name, now());
-    },
-    noteMissed(backends) {
-      for (const name of backends) missedAt.set(name, now());
     },
     noteAsked: (name) => void askedAt.set(name, now()),
     uses: (how) => [...new Set([...called(), ...limitsInUse.keys()])].flatMap((backend) => useOf(backend, how)),
@@ -118,6 +121,10 @@ export function createBackendLoad(deps: {
         return { backend, calls: callsOf(backend), limit, share: isOfFleet ? share : undefined };
       }),
   };
+}
+
+function callsWithin({ calls, batchCalls }: Share, lane: Lane): number {
+  return lane === 'batch' ? batchCalls : calls;
 }
 
 /** Backends of models in more than one pool. */

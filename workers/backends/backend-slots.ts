@@ -5,7 +5,8 @@ import { type BackendLoad, createBackendLoad } from './backend-load.ts';
 import { probeAfterMs } from './breaker.ts';
 import { type Candidate, type Choice, chooseBackend, hasRoom, isHeldBack } from './choose-backend.ts';
 import { createPauses, type Pauses } from './pauses.ts';
-import { type Preference, preferBackend } from './prefer-backend.ts';
+import type { Preference } from './prefer-backend.ts';
+import { createPreferredSlots, hasKeys } from './preferred-slots.ts';
 import { createReserveAt, type Reservation, type Slot } from './reservation.ts';
 import { type BreakerStatus, createServedBackends, type SeenHealth, type ServedBackends } from './served-backends.ts';
 import { createWaitingJobs } from './waiting-jobs.ts';
@@ -83,6 +84,8 @@ export function createBackendSlots(deps: {
   pools: () => readonly string[];
   /** This worker's share of a backend with a fleet limit. */
   shareOf: (backend: string, unknown: Share) => Share;
+  /** The share that is being renewed; undefined if none is. */
+  renewingShareOf?: (backend: string) => Share | undefined;
   /** Calls of other workers in flight there. */
   callsElsewhere?: (backend: string) => number;
   /** False if shares have expired. */
@@ -106,7 +109,7 @@ export function createBackendSlots(deps: {
   const { currentPlanFile, pools, shareOf, onHungry = () => {}, onChange = () => {}, onBreaker = () => {} } = deps;
   const { random = Math.random, now = () => performance.now(), areSharesValid = () => true } = deps;
   const { contextOf = () => undefined, lacksKey = () => false, test = async () => true } = deps;
-  const { callsElsewhere = () => 0, onPreferred = () => {} } = deps;
+  const { callsElsewhere = () => 0, renewingShareOf = () => undefined, onPreferred = () => {} } = deps;
   const waiting = createWaitingJobs<Ask, SlotAnswer>({
     answer,
     late: { outcome: 'late' },
@@ -126,38 +129,32 @@ export function createBackendSlots(deps: {
     },
   });
   const pauses = createPauses({ now, lacksKey, called: served.names, onNews: (backend) => onHungry([backend]) });
-  const load = createBackendLoad({ currentPlanFile, called: served.names, shareOf, callsElsewhere, now });
+  const shares = { shareOf, renewingShareOf, callsElsewhere };
+  const load = createBackendLoad({ currentPlanFile, called: served.names, ...shares, now });
   const parts = { currentPlanFile, served, load, pauses, contextOf };
   const candidatesOf = createCandidates(parts);
   const reserveAt = createReserveAt({ ...parts, areSharesValid, onFree: change });
-  const preferredSlot = createPreferredSlot({ candidatesOf, load, reserveAt, onPreferred });
+  const choose = createChoose({ candidatesOf, load, lookAgain: served.lookAgain, onHungry, random });
+  const preferred = createPreferredSlots({ candidatesOf, reserveAt, onHungry, onPreferred });
 
   function change(): void {
     waiting.serve();
     onChange();
   }
 
-  function choose(ask: Parameters<typeof candidatesOf>[0]): Choice {
-    served.lookAgain(ask.model);
-    const left = candidatesOf(ask);
-    const choice = chooseBackend(left, { lane: ask.lane, random });
-    const full = load.fullOf(left);
-    const chosen = left.find(({ name }) => choice.outcome === 'call' && name === choice.name);
-    // With room on-prem, nothing waits for the others.
-    if (chosen?.location === 'on-prem') load.noteMissed(full);
-    else if (full.length > 0) {
-      load.noteHungry(full);
-      onHungry(full);
-    }
-    return choice;
-  }
-
   function answer(ask: Ask): SlotAnswer | undefined {
     const choice = choose(ask);
     if (choice.outcome === 'refused') return choice;
     if (choice.outcome === 'full') return undefined;
-    const slot = preferredSlot(ask) ?? reserveAt(choice.name, ask)?.use(ask.holder);
+    const slot = preferred.take(ask) ?? reserveAt(choice.name, ask)?.use(ask.holder);
     return slot === undefined ? { outcome: 'refused' } : { outcome: 'slot', slot };
+  }
+
+  function useOrMove(reservation: Reservation, ask: Ask): Slot | undefined {
+    const moved = preferred.take(ask, reservation.backend);
+    if (moved === undefined) return useReserved(reservation, ask, candidatesOf(ask));
+    reservation.release();
+    return moved;
   }
 
   return {
@@ -170,10 +167,12 @@ export function createBackendSlots(deps: {
     },
     hasSlot: (model, lane) => chooseBackend(candidatesOf({ model, lane }), { lane, random }).outcome !== 'full',
     async take(ask, reservation) {
-      if (ask.signal.aborted) return { outcome: 'late' };
-      const preferred = reservation && preferredSlot(ask, reservation.backend);
-      if (preferred !== undefined) reservation?.release();
-      const slot = preferred ?? (reservation && useReserved(reservation, ask, candidatesOf(ask)));
+      if (reservation !== undefined && hasKeys(ask)) await preferred.settle(ask, reservation.backend);
+      if (ask.signal.aborted) {
+        reservation?.release();
+        return { outcome: 'late' };
+      }
+      const slot = reservation && useOrMove(reservation, ask);
       if (slot !== undefined) return { outcome: 'slot', slot };
       // Jobs that wait go first, also if room has come with time.
       waiting.serve();
@@ -186,7 +185,10 @@ export function createBackendSlots(deps: {
     uses: (isLeaving) => load.uses({ isLeaving, isWaiting: waiting.count() > 0 }),
     load: load.report,
     waiting: waiting.count,
-    sharesChanged: change,
+    sharesChanged() {
+      preferred.sharesChanged();
+      change();
+    },
     follow() {
       served.follow();
       waiting.serve();
@@ -227,6 +229,7 @@ function createCandidates({
           hasOwnCall: health.callsOf(holder) > 0,
           inFlight: load.callsOf(name),
           requestsAtOnce: load.limitOf(name, lane),
+          isRenewing: (ask.waitMs ?? 1) > 0 && load.mayGetRoom(name, lane),
           fleetCalls: load.fleetCallsOf(name),
           weight,
           firstTokenMs: health.firstTokenMs(),
@@ -236,32 +239,32 @@ function createCandidates({
   };
 }
 
-function createPreferredSlot({
+function createChoose({
   candidatesOf,
   load,
-  reserveAt,
-  onPreferred,
+  lookAgain,
+  onHungry,
+  random,
 }: {
-  candidatesOf: ReturnType<typeof createCandidates>;
-  load: Pick<BackendLoad, 'noteMissed'>;
-  reserveAt: ReturnType<typeof createReserveAt>;
-  onPreferred: (preference: Preference, model: string) => void;
+  candidatesOf: CandidatesOf;
+  load: Pick<BackendLoad, 'fullOf' | 'noteHungry'>;
+  lookAgain: (model: string) => void;
+  onHungry: (backends: readonly string[]) => void;
+  random: () => number;
 }) {
-  /** A slot of the backend that the keys of the request choose; undefined if they choose none, or the one that is reserved. */
-  return function preferredSlot(ask: Ask, reserved?: string): Slot | undefined {
-    const { model, affinityKeys = [] } = ask;
-    if (affinityKeys.length === 0) return undefined;
-    const candidates = candidatesOf(ask).map((each) => (each.name === reserved ? withoutOneCall(each) : each));
-    const preference = preferBackend(affinityKeys, candidates);
-    const { choice, missed } = preference;
-    if (missed?.reason === 'room') load.noteMissed([missed.name]);
-    onPreferred(preference, model);
-    return choice === undefined || choice.name === reserved ? undefined : reserveAt(choice.name, ask)?.use(ask.holder);
+  return function choose(ask: Parameters<CandidatesOf>[0]): Choice {
+    lookAgain(ask.model);
+    const left = candidatesOf(ask);
+    const choice = chooseBackend(left, { lane: ask.lane, random });
+    const chosen = left.find(({ name }) => choice.outcome === 'call' && name === choice.name);
+    const full = load.fullOf(left);
+    // With room on-prem, nothing waits for the others.
+    if (chosen?.location !== 'on-prem' && full.length > 0) {
+      load.noteHungry(full);
+      onHungry(full);
+    }
+    return choice;
   };
-}
-
-function withoutOneCall(candidate: Candidate): Candidate {
-  return { ...candidate, inFlight: candidate.inFlight - 1, fleetCalls: candidate.fleetCalls - 1 };
 }
 
 /**
@@ -278,6 +281,8 @@ function useReserved(reservation: Reservation, ask: Ask, candidates: readonly Ca
   return undefined;
 }
 
+type CandidatesOf = ReturnType<typeof createCandidates>;
+
 type Facts = Pick<BackendSlots, 'namesOf' | 'allRefuse' | 'contextOf' | 'callableInMs' | 'called'>;
 
 /** What is known of the backends, and of those of a model. */
@@ -291,7 +296,7 @@ function createModelFacts({
   currentPlanFile: () => Pick<PlanFile, 'backends'>;
   served: ServedBackends;
   contextOf: BackendSlots['contextOf'];
-  candidatesOf: ReturnType<typeof createCandidates>;
+  candidatesOf: CandidatesOf;
   pauses: Pick<Pauses, 'of'>;
 }): Facts {
   const namesOf = (model: string) => [...served.ofModel(model).keys()];

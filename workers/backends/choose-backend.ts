@@ -16,6 +16,8 @@ export type Candidate = {
   /** Calls of this process in flight, for any model, and how many it may have. */
   inFlight: number;
   requestsAtOnce: number;
+  /** It has no room only while its share is renewed, which takes a round trip of Redis. */
+  isRenewing: boolean;
   /** Calls of all workers in flight, as far as this one knows. */
   fleetCalls: number;
   /** Its part beside other backends; above 0. */
@@ -49,7 +51,9 @@ export function chooseBackend(
   const asked = trusted.length > 0 ? trusted : free;
   const onPrem = asked.filter(({ location }) => location === 'on-prem');
   const [first] = draw(onPrem.length > 0 ? onPrem : asked, random).sort(byLoad);
-  if (first !== undefined) return { outcome: 'call', name: first.name };
+  // A cloud is not called for the time of a round trip.
+  const isWorthWaiting = first?.location === 'cloud' && replicas.some(({ isRenewing }) => isRenewing);
+  if (first !== undefined && !isWorthWaiting) return { outcome: 'call', name: first.name };
   return { outcome: willing.length > 0 ? 'full' : 'refused' };
 }
 

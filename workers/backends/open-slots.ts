@@ -47,6 +47,7 @@ export function openSlots(deps: {
     contextOf: facts.contextOf,
     lacksKey: (name) => deps.keys.lacks(planFile.current().backends[name] ?? {}),
     shareOf: (backend, unknown) => shares?.shareOf(backend, unknown) ?? unknown,
+    renewingShareOf: (backend) => shares?.renewingShareOf(backend),
     callsElsewhere: (backend) => shares?.callsElsewhere(backend) ?? 0,
     areSharesValid: (backend) => shares?.areValid(backend) ?? false,
     onHungry: (backends) => shares?.renewSoon(backends),

@@ -6,11 +6,11 @@ export type RankedBackend = Pick<Candidate, 'name' | 'weight'>;
 
 /**
  * What the keys of a request come to. `depth`: that of the key that decided, 1 for the deepest. `missed`: the first choice of the deepest
- * key, if it was not taken, and why: for its load in the fleet, or because it has no room in this worker's share.
+ * key, if it was not taken, and why: for its load in the fleet, because it has no room in this worker's share, or only while that is renewed.
  */
 export type Preference = {
   choice: { name: string; depth: number } | undefined;
-  missed: { name: string; reason: 'load' | 'room' } | undefined;
+  missed: { name: string; reason: 'load' | 'room' | 'renewal' } | undefined;
 };
 
 /** A backend may have this much more load than its part of that of all, or this many calls more. */
@@ -35,7 +35,8 @@ export function preferBackend(keys: readonly string[], candidates: readonly Cand
     const part = partOf(first);
     const isLight = first.fleetCalls < part * loadFactor || first.fleetCalls < part + loadMargin;
     if (isLight && hasRoom(first)) return { choice: { name: first.name, depth: index + 1 }, missed };
-    missed ??= { name: first.name, reason: isLight ? 'room' : 'load' };
+    const room = first.isRenewing ? 'renewal' : 'room';
+    missed ??= { name: first.name, reason: isLight ? room : 'load' };
   }
   return { choice: undefined, missed };
 }

@@ -20,8 +20,8 @@ local clock = redis.call('TIME')
 --          between two renewals while Redis and a worker are available; askedForMs: how long lines of batches leave room after a client's
 --          call; lifeMs of the keys
 -- args     worker; mode: `new`, `known` (it has renewed before) or `leaves`; number: of this renewal; pools: their names; uses: JSON, for each
---          backend: name; limit (0: none); batchMax: what lines of batches may use of it; inFlight; need: `wants` (jobs wait for it), `misses` (a
---          request went elsewhere because the share was in use), `idle` (neither) or `stops` (it takes no more jobs); and if so, isAsked: a client has called it in the last seconds; isOfSeveral: models
+--          backend: name; limit (0: none); batchMax: what lines of batches may use of it; inFlight; need: `wants` (jobs wait for it), `idle`
+--          (none waits) or `stops` (it takes no more jobs); and if so, isAsked: a client has called it in the last seconds; isOfSeveral: models
 --          of several pools have it; busyCalls: how many calls of the worker were in flight when it was busy; pauseKind: why it has paused
 --          since the last renewal, and pauseMs from now
 -- returns  JSON: pools: of each how many workers it has, and checksStalled: this one looks for stalled jobs; shares: of each backend the calls
@@ -164,7 +164,7 @@ for _, use in ipairs(mode == 'leaves' and {} or uses) do
   local busy = busyOf(name, configured, isNews and use.busyCalls or 0, isNews and use.pauseKind or '-', use.pauseMs or 0)
   local limit = configured
   if busy.limit > 0 then limit, batchMax = busy.limit, batchMaxOf(busy.limit) end
-  local backend, hungry = backendOf(name), (need == 'wants' or need == 'misses') and 1 or 0
+  local backend, hungry = backendOf(name), need == 'wants' and 1 or 0
   local elsewhere = backend.running
   if use.isAsked then backend.askedAt = now end
   local share, calls, batchCalls
@@ -178,12 +178,13 @@ for _, use in ipairs(mode == 'leaves' and {} or uses) do
     local partMin = max(1, floor(part))
     if need == 'wants' then
       wanted = backend.short > 0 and partMin or max(fair, ceil(part))
-    elseif need == 'misses' then
-      -- It needs a free slot for the next request, and no more than that if others need one, too.
-      wanted = backend.hungry > 0 and inFlight + 1 or max(fair, inFlight + 1)
-    elseif need == 'idle' then
+    elseif need == 'idle' and backend.hungry > 0 then
       -- While jobs wait in other workers, a worker without waiting jobs keeps one more call than it has in flight, within its fair share.
-      wanted = backend.hungry > 0 and min(floor(limit / (backend.workers + 1)), inFlight + 1) or fair
+      wanted = min(floor(limit / (backend.workers + 1)), inFlight + 1)
+    elseif need == 'idle' then
+      -- No worker waits: each keeps what it has in flight and its part of what is free, so that the next request finds a slot in any worker
+      -- at the backend that has its prompt in the cache.
+      wanted = inFlight + ceil(max(0, limit - elsewhere - inFlight) / (backend.workers + 1))
     end
     if now < grantFrom then wanted = min(wanted, inFlight) end
     -- Workers of one set of pools take jobs of the same queues, so one of them is enough. If those of another set have none, a call is

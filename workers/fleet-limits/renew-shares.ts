@@ -7,15 +7,15 @@ import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';
 
 /**
  * What a worker uses and needs of a backend. `limit`: concurrent calls of the whole fleet; undefined if there is no limit, except the one
- * that the backend shows by being busy (contract.md#ms2-busy-and-loading). `wants`: jobs wait for it; `misses`: a request went elsewhere
- * because this worker's share was in use; `idle`: neither; `stops`: this worker takes no more jobs. `isAsked`: a client has called it in the last seconds. `isOfSeveralPools`: models of several pools have it, so
+ * that the backend shows by being busy (contract.md#ms2-busy-and-loading). `wants`: jobs wait for it; `idle`: none waits; `stops`: this
+ * worker takes no more jobs. `isAsked`: a client has called it in the last seconds. `isOfSeveralPools`: models of several pools have it, so
  * workers of one pool could keep it from those of another.
  */
 export type BackendUse = {
   backend: string;
   limit: number | undefined;
   inFlight: number;
-  need: 'wants' | 'misses' | 'idle' | 'stops';
+  need: 'wants' | 'idle' | 'stops';
   isAsked: boolean;
   isOfSeveralPools: boolean;
 };

@@ -18,6 +18,8 @@ export interface Shares extends AsyncDisposable {
   shareOf(backend: string, unknown: Share): Share;
   /** False if they have expired (contract.md#o4-expiry-of-shares). Then no call may begin, not even in a reserved slot. */
   areValid(backend: string): boolean;
+  /** The share that is being renewed, from which no further call may begin; undefined if none is. */
+  renewingShareOf(backend: string): Share | undefined;
   /** Calls of other workers in flight there, as of the last renewal; 0 if they are not known. */
   callsElsewhere(backend: string): number;
   /** Renews the shares of these backends as soon as possible, at most five times a second. For jobs that wait. */
@@ -101,6 +103,7 @@ export function startShareRenewal(deps: {
     shareOf: known.shareOf,
     areValid: known.areValid,
     callsElsewhere: known.callsElsewhere,
+    renewingShareOf: known.renewingShareOf,
     renewSoon: () => soon.resolve(),
     membershipOf: (pool) => pools.get(pool) ?? { workers: 0, checksStalled: false },
     async [Symbol.asyncDispose]() {
@@ -136,6 +139,8 @@ function createKnownShares(now: () => number) {
       expiresAt = sentAt + shareMs;
     },
     areValid,
+    renewingShareOf: (backend: string): Share | undefined =>
+      reported.has(backend) && areValid() ? latest.shares.get(backend) : undefined,
     callsElsewhere: (backend: string): number => (areValid() ? (latest.callsElsewhere.get(backend) ?? 0) : 0),
     shareOf(backend: string, unknown: Share): Share {
       const share = latest.shares.get(backend);

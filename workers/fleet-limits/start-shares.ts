@@ -48,6 +48,7 @@ export function startShares({ redis, workerId, ...deps }: Options): Shares {
   return {
     renewed: Promise.all([ofPools, ...ofBackends.values()].map(({ renewed }) => renewed)).then(() => {}),
     shareOf: (backend, unknown) => ofBackends.get(backend)?.shareOf(backend, unknown) ?? unknown,
+    renewingShareOf: (backend) => ofBackends.get(backend)?.renewingShareOf(backend),
     callsElsewhere: (backend) => ofBackends.get(backend)?.callsElsewhere(backend) ?? 0,
     areValid: (backend) => ofBackends.get(backend)?.areValid(backend) ?? false,
     renewSoon(backends) {

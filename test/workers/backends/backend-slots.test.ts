@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { Registry } from 'prom-client';
 import { createBackendMetrics } from '../../../workers/backends/backend-metrics.ts';
+import { noShare } from '../../../workers/fleet-limits/renew-shares.ts';
 import { firstFor } from '../../../workers/backends/prefer-backend.ts';
 import { type ChangedPlan, openSlotsSide as open, waits } from '../../support/slots-side.ts';
 
@@ -356,27 +357,74 @@ test('a slot that the keys choose goes to no waiting job while the reservation m
   t.is((await waiting).name, 'a', 'the job that waits gets the slot that the reservation leaves');
 });
 
-test('a job stays where it is if its choice has no room here, and the worker asks for a larger share', async (t) => {
-  const { slots, take, asked, preferences } = openWithKeys(t, { requestsAtOnce: 2 });
+test('a job stays where it is if its choice has no room here, and the shares are renewed soon', async (t) => {
+  const { slots, take, asked, preferences, hungry } = openWithKeys(t, { requestsAtOnce: 2 });
   for (let calls = 0; calls < 2; calls++) await take({ tried: new Set(['a', 'cloud']) });
-  t.is(slots.uses(false).find(({ backend }) => backend === 'b')?.need, 'idle');
+  hungry.length = 0;
   t.is(await asked('b', reserved(slots)), 'a');
   t.deepEqual(preferences, [{ choice: undefined, missed: { name: 'b', reason: 'room' } }]);
-  const needs = () => Object.fromEntries(slots.uses(false).map(({ backend, need }) => [backend, need]));
-  t.deepEqual(needs(), { a: 'idle', b: 'misses', cloud: 'idle' });
+  t.deepEqual(hungry, ['b']);
+  t.is(slots.uses(false).find(({ backend }) => backend === 'b')?.need, 'idle', 'no job waits for it');
 });
 
-test('a need of a larger share ends a second after the last miss, and with the shutdown', async (t) => {
-  const { slots, take, asked, pass } = openWithKeys(t, { requestsAtOnce: 1 });
-  await take({ tried: new Set(['a', 'cloud']) });
-  await asked('b', reserved(slots));
-  const needOfB = (isLeaving = false) => slots.uses(isLeaving).find(({ backend }) => backend === 'b')?.need;
-  t.is(needOfB(), 'misses');
-  t.is(needOfB(true), 'stops');
-  pass(999);
-  t.is(needOfB(), 'misses');
-  pass(1);
-  t.is(needOfB(), 'idle');
+/** Shares that are being renewed while `clamped`: until Redis has answered, no more calls may begin. */
+function openRenewing(t: Parameters<typeof open>[0]) {
+  const four = { calls: 4, batchCalls: 4 };
+  const state = { clamped: false };
+  const isClamped = (name: string) => state.clamped && name !== 'cloud';
+  const side = openWithKeys(t, {
+    requestsAtOnce: 4,
+    shareOf: (name) => (isClamped(name) ? noShare : four),
+    renewingShareOf: (name) => (isClamped(name) ? four : undefined),
+  });
+  const end = () => {
+    state.clamped = false;
+    side.slots.sharesChanged();
+  };
+  return { ...side, begin: () => Object.assign(state, { clamped: true }), end };
+}
+
+test('while its share is renewed, a job waits for its choice, a tenth of a second at most', async (t) => {
+  const { slots, asked, preferences, begin, end } = openRenewing(t);
+  const reservation = reserved(slots);
+  begin();
+  const asking = asked('b', reservation);
+  t.deepEqual(preferences, []);
+  end();
+  t.is(await asking, 'b');
+  const later = reserved(slots);
+  begin();
+  t.is(await asked('b', later), 'a', 'without an answer of Redis it stays where it is');
+  t.deepEqual(preferences, [
+    { choice: { name: 'b', depth: 1 }, missed: undefined },
+    { choice: undefined, missed: { name: 'b', reason: 'renewal' } },
+  ]);
+});
+
+test('a job that is stopped while a share is renewed gives its reservation back', async (t) => {
+  const { slots, begin } = openRenewing(t);
+  const reservation = reserved(slots);
+  begin();
+  const leaving = new AbortController();
+  const common = { model: 'small-chat', lane: 'interactive' as const, holder: 'user:a', promptTokensMin: 0, waitMs: 1 };
+  const ask = { ...common, tried: new Set<string>(), signal: leaving.signal, affinityKeys: [keyFor('b')] };
+  const asking = slots.take(ask, reservation);
+  leaving.abort();
+  t.deepEqual(await asking, { outcome: 'late' });
+  t.deepEqual(callsOf(slots), { a: 0, b: 0, cloud: 0 });
+});
+
+test('while the shares of replicas are renewed, no job goes to the cloud or asks for a larger share', async (t) => {
+  const { slots, ask, hungry, begin, end } = openRenewing(t);
+  begin();
+  t.is(slots.reserve('small-chat', 'interactive').outcome, 'full');
+  t.deepEqual(hungry, []);
+  const waiting = ask(waits);
+  const now = await ask();
+  t.is(now.outcome === 'slot' && now.slot.name, 'cloud', 'a job that may not wait');
+  end();
+  const answered = await waiting;
+  t.is(answered.outcome === 'slot' && answered.slot.name, 'a');
 });
 
 test('calls of other workers count in the load of a backend', async (t) => {
@@ -428,7 +476,7 @@ function openWithKeys(t: Parameters<typeof open>[0], given: Parameters<typeof op
         lane: 'interactive' as const,
         holder: 'user:a',
         promptTokensMin: 0,
-        waitMs: 0,
+        waitMs: 1,
       };
       const ask = { ...common, tried: new Set<string>(), signal, affinityKeys: [keyFor(name)] };
       const taken = await side.slots.take(ask, reservation);

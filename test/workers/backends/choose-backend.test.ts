@@ -11,7 +11,7 @@ function backend(name: string, given: Partial<Candidate> = {}): Candidate {
     ...well,
     inFlight: 0,
     requestsAtOnce: 4,
-    fleetCalls: 0,
+    isRenewing: false, fleetCalls: 0,
     weight: 1,
     firstTokenMs: 100,
     ...given,
@@ -131,6 +131,13 @@ test('a line of a batch waits for a full replica, and goes to the cloud if no re
   t.deepEqual(choose(backend('a', full), backend('b'), backend('cloud')), { outcome: 'call', name: 'b' });
   t.deepEqual(choose(backend('a', refuses), backend('cloud')), { outcome: 'call', name: 'cloud' });
   t.deepEqual(choose(backend('cloud')), { outcome: 'call', name: 'cloud' });
+});
+
+test('a cloud is not called for the time in which the share of a replica is renewed', (t) => {
+  const candidates = [backend('a', { inFlight: 4, isRenewing: true }), backend('cloud')];
+  t.deepEqual(chooseBackend(candidates), { outcome: 'full' });
+  t.deepEqual(chooseBackend([backend('a', full), backend('cloud')]), { outcome: 'call', name: 'cloud' });
+  t.deepEqual(chooseBackend([...candidates, backend('b')]), { outcome: 'call', name: 'b' });
 });
 
 test('if weights differ, each is taken with its weight as its chance; those without room are left out', (t) => {

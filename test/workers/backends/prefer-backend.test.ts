@@ -5,7 +5,7 @@ import { firstFor, type Preference, preferBackend } from '../../../workers/backe
 import { type Random, seededRandom } from '../../support/random.ts';
 import { sized } from '../../support/size.ts';
 
-const usual = { refuses: false, isDelayed: false, isSuspect: false, hasOwnCall: false, firstTokenMs: 100 };
+const usual = { refuses: false, isDelayed: false, isSuspect: false, isRenewing: false, hasOwnCall: false, firstTokenMs: 100 };
 
 function backend(name: string, given: Partial<Candidate> = {}): Candidate {
   return { name, location: 'on-prem', ...usual, inFlight: 0, requestsAtOnce: 8, fleetCalls: 0, weight: 1, ...given };
@@ -103,6 +103,14 @@ test('if the first choice of a key is too busy or has no room here, the next sha
   });
   const both = full.map((each) => (each.name === 'b' ? { ...each, fleetCalls: 40 } : each));
   t.deepEqual(preferBackend(keys, both), { choice: undefined, missed: { name: 'a', reason: 'room' } });
+});
+
+test('a first choice that has no room only while its share is renewed is named as such', (t) => {
+  const first = choiceOf('key');
+  const { missed } = preferBackend(['key'], changed(first, { inFlight: 8, isRenewing: true }));
+  t.deepEqual(missed, { name: first ?? '', reason: 'renewal' });
+  const renewed = changed(first, { inFlight: 8, isRenewing: true, fleetCalls: 90 });
+  t.is(preferBackend(['key'], renewed).missed?.reason, 'load');
 });
 
 /** The same rule, written as plainly as possible. */
