@@ -45,6 +45,7 @@ export function openSlotsSide(t: ExecutionContext, given: Given = {}) {
   let time = 0;
   const changes: BreakerStatus[] = [];
   const hungry: string[] = [];
+  const missed: string[] = [];
   const preferences: Preference[] = [];
   let planFile = planOf(given);
   const slots = createBackendSlots({
@@ -57,6 +58,7 @@ export function openSlotsSide(t: ExecutionContext, given: Given = {}) {
     test: async () => given.isWell?.() ?? true,
     onBreaker: (counters) => changes.push(counters),
     onPreferred: (preference) => preferences.push(preference),
+    onMissed: (backend) => missed.push(backend),
     onHungry: (backends) => hungry.push(...backends),
     random: () => 0.5,
     now: () => time,
@@ -84,6 +86,7 @@ export function openSlotsSide(t: ExecutionContext, given: Given = {}) {
     },
     changes,
     hungry,
+    missed,
     preferences,
     ask,
     async take(asked: Partial<Ask> = {}): Promise<Slot> {

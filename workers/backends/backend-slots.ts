@@ -24,6 +24,8 @@ export type Ask = {
   only?: Backend['location'] | undefined;
   /** Lower bound of the tokens of the prompt: a backend with a smaller context is not asked. */
   promptTokensMin: number;
+  /** Estimated tokens of the prompt. */
+  promptTokens?: number;
   /** How long to wait for a full backend, in milliseconds; 0: not at all. */
   waitMs: number;
   signal: AbortSignal;
@@ -98,6 +100,8 @@ export function createBackendSlots(deps: {
   test?: (backend: string) => Promise<boolean>;
   /** Jobs wait for backends that have no room here. */
   onHungry?: (backends: readonly string[]) => void;
+  /** A request would have called this backend with a larger share of it, and the fleet has room there. */
+  onMissed?: (backend: string) => void;
   /** A slot may be free now. */
   onChange?: () => void;
   onBreaker?: (status: BreakerStatus) => void;
@@ -109,7 +113,8 @@ export function createBackendSlots(deps: {
   const { currentPlanFile, pools, shareOf, onHungry = () => {}, onChange = () => {}, onBreaker = () => {} } = deps;
   const { random = Math.random, now = () => performance.now(), areSharesValid = () => true } = deps;
   const { contextOf = () => undefined, lacksKey = () => false, test = async () => true } = deps;
-  const { callsElsewhere = () => 0, renewingShareOf = () => undefined, onPreferred = () => {} } = deps;
+  const { callsElsewhere = () => 0, renewingShareOf = () => undefined } = deps;
+  const { onPreferred = () => {}, onMissed = () => {} } = deps;
   const waiting = createWaitingJobs<Ask, SlotAnswer>({
     answer,
     late: { outcome: 'late' },
@@ -135,9 +140,10 @@ export function createBackendSlots(deps: {
   const candidatesOf = createCandidates(parts);
   const reserveAt = createReserveAt({ ...parts, areSharesValid, onFree: change });
   const choose = createChoose({ candidatesOf, load, lookAgain: served.lookAgain, onHungry, random });
-  const preferred = createPreferredSlots({ candidatesOf, reserveAt, onHungry, onPreferred });
+  const preferred = createPreferredSlots({ candidatesOf, reserveAt, onMissed, onPreferred });
 
   function change(): void {
+    preferred.changed();
     waiting.serve();
     onChange();
   }
@@ -185,10 +191,7 @@ export function createBackendSlots(deps: {
     uses: (isLeaving) => load.uses({ isLeaving, isWaiting: waiting.count() > 0 }),
     load: load.report,
     waiting: waiting.count,
-    sharesChanged() {
-      preferred.sharesChanged();
-      change();
-    },
+    sharesChanged: change,
     follow() {
       served.follow();
       waiting.serve();
@@ -231,6 +234,7 @@ function createCandidates({
           requestsAtOnce: load.limitOf(name, lane),
           isRenewing: (ask.waitMs ?? 1) > 0 && load.mayGetRoom(name, lane),
           fleetCalls: load.fleetCallsOf(name),
+          fleetCallsMax: load.fleetLimitOf(name) ?? Number.POSITIVE_INFINITY,
           weight,
           firstTokenMs: health.firstTokenMs(),
         },

@@ -18,8 +18,9 @@ export type Candidate = {
   requestsAtOnce: number;
   /** It has no room only while its share is renewed, which takes a round trip of Redis. */
   isRenewing: boolean;
-  /** Calls of all workers in flight, as far as this one knows. */
+  /** Calls of all workers in flight, as far as this one knows, and how many they may have together. */
   fleetCalls: number;
+  fleetCallsMax: number;
   /** Its part beside other backends; above 0. */
   weight: number;
   /** Recent time to the first token, in milliseconds; undefined if it is unknown. */

@@ -51,6 +51,7 @@ export function openSlots(deps: {
     callsElsewhere: (backend) => shares?.callsElsewhere(backend) ?? 0,
     areSharesValid: (backend) => shares?.areValid(backend) ?? false,
     onHungry: (backends) => shares?.renewSoon(backends),
+    onMissed: (backend) => shares?.renewQuickly([backend]),
   });
   owned.use(slots);
   metrics.observeBackends(slots);

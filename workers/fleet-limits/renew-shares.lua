@@ -184,7 +184,7 @@ for _, use in ipairs(mode == 'leaves' and {} or uses) do
     elseif need == 'idle' then
       -- No worker waits: each keeps what it has in flight and its part of what is free, so that the next request finds a slot in any worker
       -- at the backend that has its prompt in the cache.
-      wanted = inFlight + ceil(max(0, limit - elsewhere - inFlight) / (backend.workers + 1))
+      wanted = inFlight + ceil(max(0, limit - elsewhere - inFlight) / (backend.workers > 0 and 2 * (backend.workers + 1) or 1))
     end
     if now < grantFrom then wanted = min(wanted, inFlight) end
     -- Workers of one set of pools take jobs of the same queues, so one of them is enough. If those of another set have none, a call is

@@ -54,6 +54,9 @@ export function startShares({ redis, workerId, ...deps }: Options): Shares {
     renewSoon(backends) {
       for (const backend of backends) ofBackends.get(backend)?.renewSoon([backend]);
     },
+    renewQuickly(backends) {
+      for (const backend of backends) ofBackends.get(backend)?.renewQuickly([backend]);
+    },
     membershipOf: ofPools.membershipOf,
     async [Symbol.asyncDispose]() {
       await Promise.all([ofPools, ...ofBackends.values()].map((shares) => shares[Symbol.asyncDispose]()));

@@ -1,9 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { Registry } from 'prom-client';
 import { createBackendMetrics } from '../../../workers/backends/backend-metrics.ts';
-import { noShare } from '../../../workers/fleet-limits/renew-shares.ts';
 import { firstFor } from '../../../workers/backends/prefer-backend.ts';
+import { noShare } from '../../../workers/fleet-limits/renew-shares.ts';
 import { type ChangedPlan, openSlotsSide as open, waits } from '../../support/slots-side.ts';
 
 test('the least loaded backend is taken first, and a tried one is not taken again', async (t) => {
@@ -357,14 +357,39 @@ test('a slot that the keys choose goes to no waiting job while the reservation m
   t.is((await waiting).name, 'a', 'the job that waits gets the slot that the reservation leaves');
 });
 
-test('a job stays where it is if its choice has no room here, and the shares are renewed soon', async (t) => {
-  const { slots, take, asked, preferences, hungry } = openWithKeys(t, { requestsAtOnce: 2 });
-  for (let calls = 0; calls < 2; calls++) await take({ tried: new Set(['a', 'cloud']) });
-  hungry.length = 0;
-  t.is(await asked('b', reserved(slots)), 'a');
-  t.deepEqual(preferences, [{ choice: undefined, missed: { name: 'b', reason: 'room' } }]);
-  t.deepEqual(hungry, ['b']);
-  t.is(slots.uses(false).find(({ backend }) => backend === 'b')?.need, 'idle', 'no job waits for it');
+test('a job whose choice has no room here waits for a slot of it, and the shares are renewed at once', async (t) => {
+  const two = { calls: 2, batchCalls: 2 };
+  const { slots, take, asked, missed, preferences } = openWithKeys(t, { requestsAtOnce: 8, shareOf: () => two });
+  const [held] = [await take({ tried: new Set(['a', 'cloud']) }), await take({ tried: new Set(['a', 'cloud']) })];
+  const asking = asked('b', reserved(slots), { promptTokens: 100_000 });
+  await settled();
+  t.deepEqual([missed, preferences], [['b'], []]);
+  t.is(slots.uses(false).find(({ backend }) => backend === 'b')?.need, 'idle', 'the others need not give theirs up');
+  held.end({ outcome: 'answered' });
+  t.is(await asking, 'b');
+  t.is(await asked('b', reserved(slots)), 'a', 'a short prompt is not waited for');
+  t.deepEqual(preferences, [
+    { choice: { name: 'b', depth: 1 }, missed: undefined },
+    { choice: undefined, missed: { name: 'b', reason: 'room' } },
+  ]);
+});
+
+test('no job waits for its choice if most slots of the fleet are in use, or if the choice has too many calls', async (t) => {
+  for (const [elsewhere, reason] of [
+    [{ a: 5, b: 6 }, 'room'],
+    [{ a: 0, b: 7 }, 'load'],
+  ] as const) {
+    const others: Record<string, number> = { cloud: 8, ...elsewhere };
+    const { slots, take, asked, missed, preferences } = openWithKeys(t, {
+      requestsAtOnce: 8,
+      shareOf: () => ({ calls: 1, batchCalls: 1 }),
+      callsElsewhere: (name) => others[name] ?? 0,
+    });
+    await take({ tried: new Set(['a', 'cloud']) });
+    t.is(await asked('b', reserved(slots), { promptTokens: 100_000 }), 'a');
+    t.is(preferences.at(-1)?.missed?.reason, reason);
+    t.deepEqual(missed, reason === 'room' ? ['b'] : []);
+  }
 });
 
 /** Shares that are being renewed while `clamped`: until Redis has answered, no more calls may begin. */
@@ -384,17 +409,18 @@ function openRenewing(t: Parameters<typeof open>[0]) {
   return { ...side, begin: () => Object.assign(state, { clamped: true }), end };
 }
 
-test('while its share is renewed, a job waits for its choice, a tenth of a second at most', async (t) => {
+test('while its share is renewed, a job waits for its choice, as long as its prompt is worth', async (t) => {
   const { slots, asked, preferences, begin, end } = openRenewing(t);
   const reservation = reserved(slots);
   begin();
-  const asking = asked('b', reservation);
+  const asking = asked('b', reservation, { promptTokens: 1_000 });
+  await settled();
   t.deepEqual(preferences, []);
   end();
   t.is(await asking, 'b');
   const later = reserved(slots);
   begin();
-  t.is(await asked('b', later), 'a', 'without an answer of Redis it stays where it is');
+  t.is(await asked('b', later, { promptTokens: 10 }), 'a', 'without an answer of Redis it stays where it is');
   t.deepEqual(preferences, [
     { choice: { name: 'b', depth: 1 }, missed: undefined },
     { choice: undefined, missed: { name: 'b', reason: 'renewal' } },
@@ -464,12 +490,21 @@ test('a backend with weight 0 gets no calls from the moment of the change, and c
   t.is((await take({ affinityKeys: [keyFor('a')] })).name, 'a');
 });
 
+/** Until what waits has been reached. */
+async function settled(): Promise<void> {
+  for (let turns = 0; turns < 5; turns++) await nextTurn();
+}
+
 function openWithKeys(t: Parameters<typeof open>[0], given: Parameters<typeof open>[1] = {}) {
   const side = open(t, given);
   return {
     ...side,
     /** The backend of a job with a key for this backend, which has this reservation. */
-    async asked(name: string, reservation: ReturnType<typeof reserved>): Promise<string | undefined> {
+    async asked(
+      name: string,
+      reservation: ReturnType<typeof reserved>,
+      more: { promptTokens?: number } = {},
+    ): Promise<string | undefined> {
       const signal = new AbortController().signal;
       const common = {
         model: 'small-chat',
@@ -478,7 +513,7 @@ function openWithKeys(t: Parameters<typeof open>[0], given: Parameters<typeof op
         promptTokensMin: 0,
         waitMs: 1,
       };
-      const ask = { ...common, tried: new Set<string>(), signal, affinityKeys: [keyFor(name)] };
+      const ask = { ...common, tried: new Set<string>(), signal, affinityKeys: [keyFor(name)], ...more };
       const taken = await side.slots.take(ask, reservation);
       return taken.outcome === 'slot' ? taken.slot.name : undefined;
     },

@@ -5,7 +5,15 @@ import { firstFor, type Preference, preferBackend } from '../../../workers/backe
 import { type Random, seededRandom } from '../../support/random.ts';
 import { sized } from '../../support/size.ts';
 
-const usual = { refuses: false, isDelayed: false, isSuspect: false, isRenewing: false, hasOwnCall: false, firstTokenMs: 100 };
+const usual = {
+  refuses: false,
+  isDelayed: false,
+  isSuspect: false,
+  isRenewing: false,
+  fleetCallsMax: 8,
+  hasOwnCall: false,
+  firstTokenMs: 100,
+};
 
 function backend(name: string, given: Partial<Candidate> = {}): Candidate {
   return { name, location: 'on-prem', ...usual, inFlight: 0, requestsAtOnce: 8, fleetCalls: 0, weight: 1, ...given };

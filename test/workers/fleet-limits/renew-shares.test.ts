@@ -105,7 +105,7 @@ test.serial(
   },
 );
 
-test.serial('while no worker waits, each keeps its calls and an equal part of what is free', async (t) => {
+test.serial('while no worker waits, each keeps its calls and a part of half of what is free', async (t) => {
   const side = await open(64);
   const holders = Array.from({ length: 4 }, () => side.join());
   const shares = async (...calls: number[]) => {
@@ -117,12 +117,40 @@ test.serial('while no worker waits, each keeps its calls and an equal part of wh
     }
     return holders.map(({ share }) => share.calls);
   };
-  t.deepEqual(await shares(0, 0, 0, 0), [16, 16, 16, 16]);
-  t.deepEqual(await shares(16, 4, 0, 0), [27, 15, 11, 11], 'a worker with many calls gets a larger part');
-  t.deepEqual(await shares(27, 15, 11, 11), [27, 15, 11, 11]);
-  t.deepEqual(await shares(20, 10, 10, 0), [26, 16, 16, 6]);
-  t.deepEqual(await shares(0, 0, 0, 0), [16, 16, 16, 16]);
+  t.deepEqual(await shares(0, 0, 0, 0), [8, 8, 8, 8]);
+  t.deepEqual(await shares(16, 4, 0, 0), [22, 10, 6, 6], 'a worker with many calls gets a larger part');
+  t.deepEqual(await shares(30, 20, 10, 4), [30, 20, 10, 4], 'nothing is free');
+  t.deepEqual(await shares(20, 10, 10, 0), [23, 13, 13, 3]);
+  const [first, ...others] = holders;
+  for (const holder of others) await side.leave(holder);
+  if (first !== undefined) await side.renew(first, 'idle');
+  t.is(first?.share.calls, 64, 'a worker alone has all of it');
 });
+
+test.serial(
+  'a worker that renews as soon as it has used its part finds a free slot, however many it has used',
+  async (t) => {
+    const side = await open(8);
+    const [busy, ...others] = Array.from({ length: 4 }, () => side.join());
+    if (busy === undefined) return t.fail();
+    for (let round = 0; round < 2; round++) for (const holder of side.holders) await side.renew(holder, 'idle');
+    t.deepEqual(
+      side.holders.map(({ share }) => share.calls),
+      [1, 1, 1, 1],
+    );
+    for (let calls = 1; calls <= 5; calls++) {
+      t.true(side.mayBegin(busy), `call ${calls}`);
+      busy.calls = calls;
+      await side.renew(busy, 'idle');
+    }
+    t.is(side.granted(), 8);
+    t.deepEqual(
+      others.map(({ share }) => share.calls),
+      [1, 1, 1],
+      'the others keep theirs',
+    );
+  },
+);
 
 test.serial('a renewal returns the calls of the other workers in flight, also without a limit', async (t) => {
   for (const limit of [8, undefined]) {

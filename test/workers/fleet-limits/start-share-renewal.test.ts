@@ -181,18 +181,34 @@ test.serial('it renews twice a second, or earlier on request, at most five times
     await settled();
     return all.map(({ ms }) => ms);
   };
-  t.deepEqual([await endPauses(), await endPauses()], [[200], [300]]);
+  t.deepEqual([await endPauses(), await endPauses(), await endPauses()], [[20], [180], [300]]);
   t.is(subject.renewals.length, 2);
   subject.renewals[1]?.answer(6);
   await settled();
   subject.shares.renewSoon(['a']);
   subject.shares.renewSoon(['a']);
+  t.deepEqual(await endPauses(), [20]);
   t.is(subject.renewals.length, 2, 'not before 200 ms have passed');
-  t.deepEqual(await endPauses(), [200]);
+  t.deepEqual(await endPauses(), [180]);
   t.is(subject.renewals.length, 3);
   subject.renewals[2]?.answer(6);
   await settled();
   t.is(subject.changes(), 3);
+  await subject.shares[Symbol.asyncDispose]();
+});
+
+test.serial('for a request that needs a slot which another worker holds, it renews after 20 ms', async (t) => {
+  const subject = openSubject();
+  subject.renewals[0]?.answer(6);
+  await settled();
+  subject.shares.renewQuickly(['a']);
+  await settled();
+  t.is(subject.renewals.length, 1);
+  t.is(subject.pauses[0]?.ms, 20);
+  subject.pauses.splice(0)[0]?.end();
+  await settled();
+  t.is(subject.renewals.length, 2);
+  subject.renewals[1]?.answer(6);
   await subject.shares[Symbol.asyncDispose]();
 });
 
