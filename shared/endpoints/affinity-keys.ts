@@ -26,6 +26,8 @@ type RoutedModels = {
 const keyLength = 11;
 /** Of what follows the head. With it, a request has at most five. */
 const laterKeysMax = 4;
+/** More messages before the first answer hardly tell prompts apart. */
+const openingMessagesMax = 64;
 /** A shorter beginning has no key: computing about 256 tokens again costs less than choosing a busier backend. */
 const shortestCharacters = 1_024;
 /** A longer message has a boundary here, and at each doubling up to the longest. What is behind that hardly tells texts apart. */
@@ -65,6 +67,12 @@ const rulesOf = oncePerObject(({ models, backends }: RoutedModels) => {
   return new Map(rules);
 });
 
+/** The backends that keys may choose. */
+export const backendsWithKeys = oncePerObject(({ models, backends }: RoutedModels): ReadonlySet<string> => {
+  const names = [...rulesOf({ models, backends }).keys()].flatMap((model) => models[model]?.backends ?? []);
+  return new Set(names.filter((name) => backends[name]?.location === 'on-prem'));
+});
+
 /** Does not change `hash`. */
 function keyOf(hash: Hash): string {
   return hash.copy().digest('base64url').slice(0, keyLength);
@@ -87,7 +95,7 @@ function keysAfterHead(prefix: Prefix, messages: PromptParts['messages']): strin
   const askedAt = messages.findIndex((message) => !isAnswer(message));
   const answerAt = messages.findIndex((message, index) => index > askedAt && isAnswer(message));
   const opening = answerAt < 0 ? messages : messages.slice(0, answerAt);
-  const keys = openingKeys(prefix, opening);
+  const keys = openingKeys(prefix, opening.slice(0, openingMessagesMax));
   if (keys.length > 0) return keys;
   for (const message of messages.slice(opening.length)) {
     prefix.add(textOf(message).text);
@@ -162,7 +170,7 @@ function isAnswer(message: unknown): boolean {
   return isObject(message) && (message.role === 'assistant' || message.role === undefined);
 }
 
-/** `marks`: where parts end that the client has marked as the end of a prefix to be cached (`cache_control`). */
+/** `marks`: where the last two parts end that the client has marked as the end of a prefix to be cached (`cache_control`). */
 type MarkedText = { text: string; marks: readonly number[] };
 
 /** What a model reads of a message or of a list of parts, without the marks. */
@@ -179,16 +187,20 @@ function textOf(value: unknown): MarkedText {
 
 function textOfParts(before: string, parts: readonly unknown[], after = ''): MarkedText {
   let text = before;
-  const marks: number[] = [];
+  let marks: number[] = [];
   for (const part of parts) {
     const { cache_control: mark, ...rest } = isObject(part) ? part : { text: String(part), cache_control: undefined };
-    text += typeof rest.text === 'string' ? rest.text : JSON.stringify(rest, shortened);
-    if (mark != null) marks.push(text.length);
+    text += typeof rest.text === 'string' ? rest.text : JSON.stringify(shortened(rest));
+    if (mark != null) marks = [...marks.slice(-1), text.length];
   }
   return { text: text + after, marks };
 }
 
-/** Media can be as large as a body. */
-function shortened(_name: string, value: unknown): unknown {
-  return typeof value === 'string' && value.length > longestCharacters ? ends(value) : value;
+/** Media can be as large as a body. It is a text of a part, or of an object in it. */
+function shortened(part: object, depth = 0): object {
+  const short = Object.entries(part).map(([name, value]: [string, unknown]) => {
+    if (typeof value === 'string' && value.length > longestCharacters) return [name, ends(value)];
+    return [name, depth === 0 && isObject(value) ? shortened(value, 1) : value];
+  });
+  return Object.fromEntries(short);
 }

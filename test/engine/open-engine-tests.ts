@@ -28,8 +28,6 @@ export type Replicas = {
   outputTokensMax?: number;
   endpoints: readonly string[];
   affinity?: StackModel['affinity'];
-  /** Whether the service may send more than the slots. */
-  isUnlimited?: boolean;
 };
 
 type Options = Pick<StackOptions, 'timeouts' | 'env'>;
@@ -67,10 +65,10 @@ export function openEngineTests<Names extends string>(
       );
     }
     const backendsOf = (name: string) => (engines.get(name) ?? []).map((_, index) => `${name}-${index}`);
-    const backends = named.flatMap(([name, { slots, isUnlimited }]) =>
+    const backends = named.flatMap(([name, { slots }]) =>
       (engines.get(name) ?? []).map(({ url }, index) => [
         `${name}-${index}`,
-        { url: `${url}/v1`, location: 'on-prem' as const, ...(!isUnlimited && { requests_at_once: slots }) },
+        { url: `${url}/v1`, location: 'on-prem' as const, requests_at_once: slots },
       ]),
     );
     const models = named.map(([name, { endpoints, affinity, outputTokensMax = 4_096 }]) => [

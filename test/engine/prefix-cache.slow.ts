@@ -12,7 +12,7 @@ const answerTokens = 24;
 /** Of the text between turns, which is tokenized again. */
 const fewTokens = 16;
 /** An engine keeps the prefix of one chat in each slot, also if all chats come to it. */
-const slots = { slots: chats.length, isUnlimited: true, contextTokens: 2_048 } as const;
+const slots = { slots: chats.length, contextTokens: 2_048 } as const;
 const replicas = { model: 'chat', count: 2, ...slots, endpoints: ['chat'] } as const;
 const { engineTestAlone, account, stack } = openEngineTests(test, {
   kept: replicas,

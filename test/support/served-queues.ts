@@ -18,7 +18,10 @@ type Slots = Parameters<typeof serveQueues>[0]['slots'];
 
 /** Gives every job a slot. */
 export const slotsForAll: Slots = {
-  reserve: () => ({ outcome: 'reserved', reservation: { backend: 'a', use: () => undefined, release() {} } }),
+  reserve: () => ({
+    outcome: 'reserved',
+    reservation: { backend: 'a', leftMs: () => 0, use: () => undefined, release() {} },
+  }),
   hasSlot: () => true,
 };
 

@@ -26,10 +26,18 @@ export const notBusy = { busyCalls: 0, pause: undefined };
 
 type Renewal = Partial<Pick<BackendUse, 'isAsked'> & BackendNews & { isRepeated: boolean }>;
 
-type Options = { limit: number | undefined; setTime: (ms: number) => Promise<void>; isOfSeveralPools?: boolean };
+type Options = {
+  limit: number | undefined;
+  setTime: (ms: number) => Promise<void>;
+  isOfSeveralPools?: boolean;
+  isPreferred?: boolean;
+};
 
 /** Workers that share one backend's limit, on a clock that the test sets (milliseconds). */
-export function openSharesSide(redis: Redis, { limit, setTime, isOfSeveralPools = false }: Options) {
+export function openSharesSide(
+  redis: Redis,
+  { limit, setTime, isOfSeveralPools = false, isPreferred = false }: Options,
+) {
   let now = 1_900_000_000_000;
   const holders: ShareHolder[] = [];
 
@@ -52,7 +60,17 @@ export function openSharesSide(redis: Redis, { limit, setTime, isOfSeveralPools 
     /** `busy`: what the worker has learned of the backend since its last renewal. `isRepeated`: the last renewal is sent once more. */
     async renew(holder: ShareHolder, need: BackendUse['need'], given: Renewal = {}) {
       const { isAsked = false, isRepeated = false, ...busy } = given;
-      const use = { backend: 'a', limit, inFlight: holder.calls, need, isAsked, isOfSeveralPools, ...notBusy, ...busy };
+      const use = {
+        backend: 'a',
+        limit,
+        inFlight: holder.calls,
+        need,
+        isAsked,
+        isOfSeveralPools,
+        isPreferred,
+        ...notBusy,
+        ...busy,
+      };
       const pools = need === 'stops' ? [] : [holder.pool];
       const mode = holder.renewals > 0 ? 'known' : 'new';
       if (!isRepeated) holder.renewals++;

@@ -1,4 +1,5 @@
 import { oncePerObject } from '../../shared/concurrency/single-flight.ts';
+import { backendsWithKeys } from '../../shared/endpoints/affinity-keys.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Lane } from '../../shared/redis/keys.ts';
 import { type BackendUse, batchCallsMax, noShare, type Share, unlimited } from '../fleet-limits/renew-shares.ts';
@@ -73,7 +74,18 @@ export function createBackendLoad(deps: {
     const wants = isCalled && isWithin(hungryAt.get(backend), hungryForMs) && (!isLeaving || isWaiting);
     const need = wants ? 'wants' : isLeaving || !isCalled ? 'stops' : 'idle';
     const isOfSeveralPools = backendsOfSeveralPools(currentPlanFile().models).has(backend);
-    return [{ backend, limit, inFlight: callsOf(backend), need, isAsked: isAsked(backend), isOfSeveralPools }];
+    const isPreferred = backendsWithKeys(currentPlanFile()).has(backend);
+    return [
+      { backend, limit, inFlight: callsOf(backend), need, isAsked: isAsked(backend), isOfSeveralPools, isPreferred },
+    ];
+  }
+
+  function limitOf(name: string, lane: Lane): number {
+    const { requestsAtOnce, perWorker } = currentPlanFile().backends[name] ?? {};
+    const isOfFleet = requestsAtOnce !== undefined && !perWorker;
+    const share = callsWithin(shareOf(name, isOfFleet ? noShare : unlimited), lane);
+    if (requestsAtOnce === undefined || isOfFleet) return share;
+    return Math.min(share, lane === 'batch' && isAsked(name) ? batchCallsMax(requestsAtOnce) : requestsAtOnce);
   }
 
   return {
@@ -81,15 +93,9 @@ export function createBackendLoad(deps: {
     fleetLimitOf,
     mayGetRoom(name, lane) {
       const share = renewingShareOf(name);
-      return share !== undefined && callsOf(name) < callsWithin(share, lane);
+      return share !== undefined && callsOf(name) >= limitOf(name, lane) && callsOf(name) < callsWithin(share, lane);
     },
-    limitOf(name, lane) {
-      const { requestsAtOnce, perWorker } = currentPlanFile().backends[name] ?? {};
-      const isOfFleet = requestsAtOnce !== undefined && !perWorker;
-      const share = callsWithin(shareOf(name, isOfFleet ? noShare : unlimited), lane);
-      if (requestsAtOnce === undefined || isOfFleet) return share;
-      return Math.min(share, lane === 'batch' && isAsked(name) ? batchCallsMax(requestsAtOnce) : requestsAtOnce);
-    },
+    limitOf,
     begin(name) {
       inFlight.set(name, callsOf(name) + 1);
       const limit = fleetLimitOf(name);

@@ -21,7 +21,7 @@ export function createBackendMetrics(registry: Registry) {
   });
   const misses = new Counter({
     name: 'svc_affinity_misses_total',
-    help: 'Requests that did not get the first choice of their deepest key, by why: load (it has too many calls), or room (the share of the worker is in use)',
+    help: 'Requests that did not get the first choice of their deepest key, by why: load (it has too many calls), room (the share of the worker is in use) or renewal (its share was being renewed)',
     labelNames: ['backend', 'reason'],
     registers: [registry],
   });

@@ -127,7 +127,7 @@ export function createBackendSlots(deps: {
     test,
     random,
     now,
-    onLooked: change,
+    onLooked: () => change(),
     onBreaker(status) {
       onBreaker(status);
       change();
@@ -140,10 +140,11 @@ export function createBackendSlots(deps: {
   const candidatesOf = createCandidates(parts);
   const reserveAt = createReserveAt({ ...parts, areSharesValid, onFree: change });
   const choose = createChoose({ candidatesOf, load, lookAgain: served.lookAgain, onHungry, random });
-  const preferred = createPreferredSlots({ candidatesOf, reserveAt, onMissed, onPreferred });
+  const preferred = createPreferredSlots({ candidatesOf, reserveAt, onMissed, onPreferred, now });
 
-  function change(): void {
-    preferred.changed();
+  /** Without a name: at any backend. */
+  function change(backend?: string): void {
+    preferred.changed(backend);
     waiting.serve();
     onChange();
   }
@@ -152,15 +153,10 @@ export function createBackendSlots(deps: {
     const choice = choose(ask);
     if (choice.outcome === 'refused') return choice;
     if (choice.outcome === 'full') return undefined;
-    const slot = preferred.take(ask) ?? reserveAt(choice.name, ask)?.use(ask.holder);
+    const moved = preferred.take(ask);
+    if (moved.outcome === 'gone') return { outcome: 'refused' };
+    const slot = moved.outcome === 'moved' ? moved.slot : reserveAt(choice.name, ask)?.use(ask.holder);
     return slot === undefined ? { outcome: 'refused' } : { outcome: 'slot', slot };
-  }
-
-  function useOrMove(reservation: Reservation, ask: Ask): Slot | undefined {
-    const moved = preferred.take(ask, reservation.backend);
-    if (moved === undefined) return useReserved(reservation, ask, candidatesOf(ask));
-    reservation.release();
-    return moved;
   }
 
   return {
@@ -172,13 +168,16 @@ export function createBackendSlots(deps: {
       return reservation === undefined ? { outcome: 'refused' } : { outcome: 'reserved', reservation };
     },
     hasSlot: (model, lane) => chooseBackend(candidatesOf({ model, lane }), { lane, random }).outcome !== 'full',
-    async take(ask, reservation) {
-      if (reservation !== undefined && hasKeys(ask)) await preferred.settle(ask, reservation.backend);
-      if (ask.signal.aborted) {
+    async take(asked, given) {
+      const reservation = given !== undefined && given.leftMs() > 0 ? given : undefined;
+      const askedAt = now();
+      if (reservation !== undefined && hasKeys(asked)) await preferred.settle(asked, reservation);
+      if (asked.signal.aborted) {
         reservation?.release();
         return { outcome: 'late' };
       }
-      const slot = reservation && useOrMove(reservation, ask);
+      const ask = { ...asked, waitMs: asked.waitMs - (now() - askedAt) };
+      const slot = reservation && useOrMove(reservation, ask, { preferred, candidatesOf });
       if (slot !== undefined) return { outcome: 'slot', slot };
       // Jobs that wait go first, also if room has come with time.
       waiting.serve();
@@ -191,7 +190,7 @@ export function createBackendSlots(deps: {
     uses: (isLeaving) => load.uses({ isLeaving, isWaiting: waiting.count() > 0 }),
     load: load.report,
     waiting: waiting.count,
-    sharesChanged: change,
+    sharesChanged: () => change(),
     follow() {
       served.follow();
       waiting.serve();
@@ -269,6 +268,15 @@ function createChoose({
     }
     return choice;
   };
+}
+
+type MoveParts = { preferred: Pick<ReturnType<typeof createPreferredSlots>, 'take'>; candidatesOf: CandidatesOf };
+
+function useOrMove(reservation: Reservation, ask: Ask, { preferred, candidatesOf }: MoveParts): Slot | undefined {
+  const moved = preferred.take(ask, reservation);
+  if (moved.outcome !== 'moved') return useReserved(reservation, ask, candidatesOf(ask));
+  reservation.release();
+  return moved.slot;
 }
 
 /**

@@ -21,7 +21,7 @@ export type Candidate = {
   /** Calls of all workers in flight, as far as this one knows, and how many they may have together. */
   fleetCalls: number;
   fleetCallsMax: number;
-  /** Its part beside other backends; above 0. */
+  /** Its part beside other backends; 0: none. */
   weight: number;
   /** Recent time to the first token, in milliseconds; undefined if it is unknown. */
   firstTokenMs: number | undefined;
@@ -53,13 +53,17 @@ export function chooseBackend(
   const onPrem = asked.filter(({ location }) => location === 'on-prem');
   const [first] = draw(onPrem.length > 0 ? onPrem : asked, random).sort(byLoad);
   // A cloud is not called for the time of a round trip.
-  const isWorthWaiting = first?.location === 'cloud' && replicas.some(({ isRenewing }) => isRenewing);
+  const isWorthWaiting = first?.location === 'cloud' && replicas.some(waitsForShare);
   if (first !== undefined && !isWorthWaiting) return { outcome: 'call', name: first.name };
   return { outcome: willing.length > 0 ? 'full' : 'refused' };
 }
 
 export function hasRoom({ inFlight, requestsAtOnce, isDelayed, isSuspect, hasOwnCall }: Candidate): boolean {
   return inFlight < requestsAtOnce && !isDelayed && !(isSuspect && hasOwnCall);
+}
+
+function waitsForShare(candidate: Candidate): boolean {
+  return candidate.isRenewing && hasRoom({ ...candidate, inFlight: 0, requestsAtOnce: 1 });
 }
 
 /** Another account may call it now: this one has a call there, and may have only one. */

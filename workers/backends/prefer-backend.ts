@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { type Candidate, hasRoom } from './choose-backend.ts';
 
 /** A backend that keys may choose. */
-export type RankedBackend = Pick<Candidate, 'name' | 'weight'>;
+type RankedBackend = Pick<Candidate, 'name' | 'weight'>;
 
 /**
  * What the keys of a request come to. `depth`: that of the key that decided, 1 for the deepest. `missed`: the first choice of the deepest

@@ -1,22 +1,28 @@
-import { within } from '../../shared/concurrency/shutdown.ts';
+import { aborted, within } from '../../shared/concurrency/shutdown.ts';
 import type { Lane } from '../../shared/redis/keys.ts';
 import type { Candidate } from './choose-backend.ts';
 import { type Preference, preferBackend } from './prefer-backend.ts';
-import type { createReserveAt, Slot } from './reservation.ts';
+import type { createReserveAt, Reservation, Slot } from './reservation.ts';
 
-/** `affinityKeys`: the deepest last. `promptTokens`: an estimate. */
+/** `affinityKeys`: the deepest last. `promptTokens`: an estimate. `waitMs`: how long it may wait at all. */
 type KeyedAsk = {
   model: string;
   lane: Lane;
   holder: string;
+  tried: ReadonlySet<string>;
   affinityKeys?: readonly string[] | undefined;
   promptTokens?: number;
+  waitMs: number;
+  signal: AbortSignal;
 };
 
-/** A request waits for its first choice for as long as a fast model server takes to compute its prompt, and no longer. */
+/** `stays`: no other backend than the reserved one is chosen. `gone`: the chosen one may no longer be called. */
+type PreferredSlot = { outcome: 'moved'; slot: Slot } | { outcome: 'stays' | 'gone' };
+
+/** A request waits for its first choice for as long as a model server takes to compute its prompt, and no longer. */
 const waitMsPerToken = 0.25;
 const waitMsMax = 500;
-/** It does not wait while most slots of the fleet are in use: the one that it has reserved would be missed. */
+/** It does not wait while most slots of the replicas are in use: the one that it has reserved would be missed. */
 const usedMax = 0.75;
 
 /** Slots of the backends that the keys of requests choose (contract.md#af2-choice-by-keys). */
@@ -25,53 +31,62 @@ export function createPreferredSlots<Asked extends KeyedAsk>({
   reserveAt,
   onMissed,
   onPreferred,
+  now,
 }: {
   candidatesOf: (ask: Asked) => readonly Candidate[];
   reserveAt: ReturnType<typeof createReserveAt>;
   /** With a larger share of this backend a request would have gone there, and the fleet has room. */
   onMissed: (backend: string) => void;
   onPreferred: (preference: Preference, model: string) => void;
+  now: () => number;
 }) {
-  let nextChange = Promise.withResolvers<void>();
+  const changes = createChanges();
 
-  function candidatesFor(ask: Asked, reserved?: string): Candidate[] {
-    return candidatesOf(ask).map((each) => (each.name === reserved ? withoutOneCall(each) : each));
+  function preferenceOf(keys: readonly string[], ask: Asked, reservation?: Reservation): Preference {
+    const reserved = reservation !== undefined && reservation.leftMs() > 0 ? reservation.backend : undefined;
+    return preferBackend(
+      keys,
+      candidatesOf(ask).map((each) => (each.name === reserved ? withoutOneCall(each) : each)),
+    );
   }
 
-  /** Whether the first choice may soon have room here. Asks for a larger share of it. */
-  function isWorthWaiting(ask: Asked, reserved: string): boolean {
-    const candidates = candidatesFor(ask, reserved);
-    const { missed } = preferBackend(ask.affinityKeys ?? [], candidates);
-    if (missed === undefined || missed.reason === 'load') return false;
-    if (missed.reason === 'renewal') return true;
+  /** The first choice of the deepest key, if it has no room here and may soon have some. */
+  function awaitedBy(ask: Asked, reservation: Reservation): Candidate | undefined {
+    const { missed } = preferenceOf((ask.affinityKeys ?? []).slice(-1), ask, reservation);
+    if (missed === undefined || missed.reason === 'load') return undefined;
+    const candidates = candidatesOf(ask);
     const first = candidates.find(({ name }) => name === missed.name);
-    if (first !== undefined && first.fleetCalls < first.fleetCallsMax) onMissed(first.name);
-    return usedShare(candidates) <= usedMax;
+    return missed.reason === 'renewal' || usedShare(candidates) <= usedMax ? first : undefined;
   }
 
   return {
-    /** Slots may be free now. */
-    changed(): void {
-      nextChange.resolve();
-      nextChange = Promise.withResolvers();
-    },
-    /** Waits for the first choice, while it may soon have room here. */
-    async settle(ask: Asked & { signal: AbortSignal }, reserved: string): Promise<void> {
-      const giveUpAt = performance.now() + Math.min(waitMsMax, (ask.promptTokens ?? 0) * waitMsPerToken);
-      for (let leftMs = 0; !ask.signal.aborted && isWorthWaiting(ask, reserved); ) {
-        leftMs = giveUpAt - performance.now();
-        if (leftMs <= 0) return;
-        await within(leftMs, nextChange.promise);
+    /** A slot of this backend may be free now; without a name, of any. */
+    changed: changes.note,
+    /** Waits for the first choice, while it may soon have room here. Without effect once the reservation was used or is over. */
+    async settle(ask: Asked, reservation: Reservation): Promise<void> {
+      const worthMs = Math.min(waitMsMax, (ask.promptTokens ?? 0) * waitMsPerToken);
+      const giveUpAt = now() + Math.min(worthMs, ask.waitMs, reservation.leftMs());
+      const stopped = aborted(ask.signal);
+      let hasAsked = false;
+      for (let leftMs = giveUpAt - now(); leftMs > 0 && !ask.signal.aborted; leftMs = giveUpAt - now()) {
+        const first = awaitedBy(ask, reservation);
+        // Without a call here that may end, only a larger share helps, and the renewal has brought none.
+        if (first === undefined || (hasAsked && !first.isRenewing && first.inFlight === 0)) return;
+        if (!hasAsked && !first.isRenewing && hasFleetRoom(first)) onMissed(first.name);
+        hasAsked = true;
+        if (!(await within(leftMs, Promise.race([changes.next(first.name), stopped])))) return;
       }
     },
-    /** A slot of the backend that the keys of the request choose; undefined if they choose none, or the one that is reserved. */
-    take(ask: Asked, reserved?: string): Slot | undefined {
-      if (!hasKeys(ask)) return undefined;
-      const preference = preferBackend(ask.affinityKeys ?? [], candidatesFor(ask, reserved));
+    /** A slot of the backend that the keys of the request choose. */
+    take(ask: Asked, reservation?: Reservation): PreferredSlot {
+      if (!hasKeys(ask)) return { outcome: 'stays' };
+      const preference = preferenceOf(ask.affinityKeys ?? [], ask, reservation);
+      // Those that have failed elsewhere are not counted again.
+      if (ask.tried.size === 0) onPreferred(preference, ask.model);
       const { choice } = preference;
-      onPreferred(preference, ask.model);
-      if (choice === undefined || choice.name === reserved) return undefined;
-      return reserveAt(choice.name, ask)?.use(ask.holder);
+      if (choice === undefined || choice.name === reservation?.backend) return { outcome: 'stays' };
+      const slot = reserveAt(choice.name, ask)?.use(ask.holder);
+      return slot === undefined ? { outcome: 'gone' } : { outcome: 'moved', slot };
     },
   };
 }
@@ -80,12 +95,39 @@ export function hasKeys({ affinityKeys = [] }: Pick<KeyedAsk, 'affinityKeys'>): 
   return affinityKeys.length > 0;
 }
 
+/** The next change at each backend. Those that wait for another one are not woken. */
+function createChanges() {
+  const waiting = new Map<string, PromiseWithResolvers<void>>();
+  return {
+    next(backend: string): Promise<void> {
+      const known = waiting.get(backend) ?? Promise.withResolvers<void>();
+      waiting.set(backend, known);
+      return known.promise;
+    },
+    note(backend?: string): void {
+      const names = backend === undefined ? [...waiting.keys()] : [backend];
+      for (const name of names) {
+        waiting.get(name)?.resolve();
+        waiting.delete(name);
+      }
+    },
+  };
+}
+
+function hasFleetRoom({ fleetCalls, fleetCallsMax }: Candidate): boolean {
+  return Number.isFinite(fleetCallsMax) && fleetCalls < fleetCallsMax;
+}
+
 function withoutOneCall(candidate: Candidate): Candidate {
   return { ...candidate, inFlight: candidate.inFlight - 1, fleetCalls: candidate.fleetCalls - 1 };
 }
 
-/** Of the slots of the fleet, the part that is in use. */
+/** Of the slots of the replicas that may be called, the part that is in use: of the whole fleet, or here if each worker has its own limit. */
 function usedShare(candidates: readonly Candidate[]): number {
-  const slots = candidates.reduce((sum, { fleetCallsMax }) => sum + fleetCallsMax, 0);
-  return candidates.reduce((sum, { fleetCalls }) => sum + fleetCalls, 0) / slots;
+  const replicas = candidates.filter(({ location, refuses }) => location === 'on-prem' && !refuses);
+  const uses = replicas.map(({ fleetCalls, fleetCallsMax, inFlight, requestsAtOnce }) =>
+    Number.isFinite(fleetCallsMax) ? [fleetCalls, fleetCallsMax] : [inFlight, requestsAtOnce],
+  );
+  const sum = (part: 0 | 1) => uses.reduce((total, use) => total + (use[part] ?? 0), 0);
+  return sum(0) / sum(1);
 }

@@ -38,7 +38,8 @@ export function createReserveAt(deps: {
   load: BackendLoad;
   pauses: Pauses;
   areSharesValid: (backend: string) => boolean;
-  onFree: () => void;
+  /** A slot of this backend is free again. */
+  onFree: (backend: string) => void;
 }) {
   const { currentPlanFile, served, load, pauses, areSharesValid, onFree } = deps;
   const tokens = new Map<string, TokenTime>();
@@ -67,7 +68,7 @@ export function createReserveAt(deps: {
       },
       onFree() {
         load.end(name);
-        onFree();
+        onFree(name);
       },
     });
   };
@@ -100,6 +101,7 @@ function createReservation({
 }) {
   let state: 'reserved' | 'used' | 'free' = 'reserved';
   const releasing = setTimeout(release, reservedMsMax);
+  const reservedUntil = performance.now() + reservedMsMax;
 
   function free(): void {
     state = 'free';
@@ -138,6 +140,8 @@ function createReservation({
 
   return {
     backend: name,
+    /** How many milliseconds the slot is still reserved; 0 if it was used or is free. */
+    leftMs: (): number => (state === 'reserved' ? reservedUntil - performance.now() : 0),
     /**
      * Returns the slot, for a call that is made now; once. Undefined, and released, if the backend may no longer be called, or if the slot
      * was reserved for longer than a job needs to begin.

@@ -22,7 +22,7 @@ local clock = redis.call('TIME')
 -- args     worker; mode: `new`, `known` (it has renewed before) or `leaves`; number: of this renewal; pools: their names; uses: JSON, for each
 --          backend: name; limit (0: none); batchMax: what lines of batches may use of it; inFlight; need: `wants` (jobs wait for it), `idle`
 --          (none waits) or `stops` (it takes no more jobs); and if so, isAsked: a client has called it in the last seconds; isOfSeveral: models
---          of several pools have it; busyCalls: how many calls of the worker were in flight when it was busy; pauseKind: why it has paused
+--          of several pools have it; isPreferred: requests may need it and no other; busyCalls: how many calls of the worker were in flight when it was busy; pauseKind: why it has paused
 --          since the last renewal, and pauseMs from now
 -- returns  JSON: pools: of each how many workers it has, and checksStalled: this one looks for stalled jobs; shares: of each backend the calls
 --          (-1: no limit), batchCalls: how many of them lines of batches may use, elsewhere: the calls in flight of other workers, and
@@ -182,9 +182,10 @@ for _, use in ipairs(mode == 'leaves' and {} or uses) do
       -- While jobs wait in other workers, a worker without waiting jobs keeps one more call than it has in flight, within its fair share.
       wanted = min(floor(limit / (backend.workers + 1)), inFlight + 1)
     elseif need == 'idle' then
-      -- No worker waits: each keeps what it has in flight and its part of what is free, so that the next request finds a slot in any worker
-      -- at the backend that has its prompt in the cache.
-      wanted = inFlight + ceil(max(0, limit - elsewhere - inFlight) / (backend.workers > 0 and 2 * (backend.workers + 1) or 1))
+      -- No worker waits: each keeps what it has in flight and its part of what is free. Where requests need a certain backend, half of what
+      -- is free stays for the next worker that asks.
+      local parts = (use.isPreferred and backend.workers > 0) and 2 * (backend.workers + 1) or backend.workers + 1
+      wanted = inFlight + ceil(max(0, limit - elsewhere - inFlight) / parts)
     end
     if now < grantFrom then wanted = min(wanted, inFlight) end
     -- Workers of one set of pools take jobs of the same queues, so one of them is enough. If those of another set have none, a call is

@@ -9,7 +9,7 @@ import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';
  * What a worker uses and needs of a backend. `limit`: concurrent calls of the whole fleet; undefined if there is no limit, except the one
  * that the backend shows by being busy (contract.md#ms2-busy-and-loading). `wants`: jobs wait for it; `idle`: none waits; `stops`: this
  * worker takes no more jobs. `isAsked`: a client has called it in the last seconds. `isOfSeveralPools`: models of several pools have it, so
- * workers of one pool could keep it from those of another.
+ * workers of one pool could keep it from those of another. `isPreferred`: requests may need this backend and no other.
  */
 export type BackendUse = {
   backend: string;
@@ -18,6 +18,7 @@ export type BackendUse = {
   need: 'wants' | 'idle' | 'stops';
   isAsked: boolean;
   isOfSeveralPools: boolean;
+  isPreferred: boolean;
 };
 
 /**
@@ -104,7 +105,7 @@ export function createRenewShares(
   return async (mode, { number, pools, uses }) => {
     // Undefined fields are not in JSON.
     const asked = uses.map(
-      ({ backend: name, limit = 0, inFlight, need, isAsked, isOfSeveralPools, busyCalls, pause }) => ({
+      ({ backend: name, limit = 0, inFlight, need, isAsked, isOfSeveralPools, isPreferred, busyCalls, pause }) => ({
         name,
         limit,
         batchMax: batchCallsMax(limit),
@@ -112,6 +113,7 @@ export function createRenewShares(
         need,
         isAsked: isAsked || undefined,
         isOfSeveral: isOfSeveralPools || undefined,
+        isPreferred: isPreferred || undefined,
         busyCalls: busyCalls || undefined,
         ...(pause && { pauseKind: pause.kind, pauseMs: Math.ceil(pause.leftMs) }),
       }),

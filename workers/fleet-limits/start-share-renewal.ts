@@ -24,7 +24,7 @@ export interface Shares extends AsyncDisposable {
   callsElsewhere(backend: string): number;
   /** Renews the shares of these backends as soon as possible, at most five times a second. For jobs that wait. */
   renewSoon(backends: readonly string[]): void;
-  /** The same, at most 20 times a second. For requests that need a slot which another worker holds and does not use. */
+  /** The same, at most 50 times a second. For requests that need a slot which another worker holds and does not use. */
   renewQuickly(backends: readonly string[]): void;
   /** As of the last renewal. */
   membershipOf(pool: string): PoolMembership;
@@ -76,6 +76,7 @@ export function startShareRenewal(deps: {
       const answer = await renewShares(hasRenewed ? 'known' : 'new', renewal);
       ({ pools, pauses } = answer);
       known.set(answer, sentAt);
+      known.report([]);
       hasRenewed = true;
       isFailing = false;
     } catch (error) {
@@ -83,7 +84,6 @@ export function startShareRenewal(deps: {
       if (!isFailing && !closing.signal.aborted) log.warn({ err: error }, 'shares of backends could not be renewed');
       isFailing = true;
     }
-    known.report([]);
     first.resolve();
     onRenewed(pauses);
   }
@@ -131,7 +131,10 @@ async function pauseUnless(ms: number, signal: AbortSignal): Promise<void> {
 function createKnownShares(now: () => number) {
   let latest: Pick<RenewedShares, 'shares' | 'callsElsewhere'> = { shares: new Map(), callsElsewhere: new Map() };
   let expiresAt = 0;
-  /** Calls in flight that were reported to Redis, until it answers. The grant may be as small, so no further calls begin meanwhile. */
+  /**
+   * Calls in flight that were reported to Redis, until it answers. The grant may be as small, so no further calls begin meanwhile: also
+   * without an answer, it may have been made.
+   */
   let reported = new Map<string, number>();
   const areValid = () => now() < expiresAt;
 

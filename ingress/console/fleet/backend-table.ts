@@ -57,7 +57,7 @@ export function BackendTable({ fleet: { backends }, api, reload }: { fleet: Flee
         title: 'Cached',
         cell: ({ health }) => cachedShare(health),
         holds: 'number',
-        sortBy: ({ health }) => health && health.cached_tokens / health.prompt_tokens,
+        sortBy: ({ health }) => health?.prompt_tokens && health.cached_tokens / health.prompt_tokens,
       },
       {
         title: 'Answered',

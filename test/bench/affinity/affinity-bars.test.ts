@@ -1,6 +1,6 @@
 import test from 'ava';
 import { verdictOf } from '../comparison/bars.ts';
-import { type AffinityRun, affinityBars, isWrong } from './affinity-bars.ts';
+import { type AffinityRun, affinityBars, isWrong, keyBar, leavingBar } from './affinity-bars.ts';
 import type { AffinityFigures } from './figures.ts';
 import { nameOf, smgNames } from './variants.ts';
 
@@ -75,4 +75,14 @@ test('a run is wrong if a request failed, its books do not agree, or a server ha
   t.true(isWrong(run(prefix, { atOnce: 9 }), 8));
   t.true(isWrong(run(none, { books: { overAdmitted: 0, lostUsage: 3, duplicates: 0 } }), 8));
   t.false(isWrong(run(smgNames.cache_aware, peer), 8));
+});
+
+test('a server that leaves may move chats of others no more than load does, and keys may cost 15 µs', (t) => {
+  const moved = (count: number) => [{ turns: 100, moved: count, callsOfLeaving: 0, failed: 0 }];
+  const shareOf = (leaves: number, stays: number) =>
+    leavingBar({ leaves: moved(leaves), stays: moved(stays) }).measured;
+  t.is(shareOf(5, 5), 0);
+  t.true(Math.abs((shareOf(9, 5) ?? 0) - 0.04) < 1e-9);
+  t.is(leavingBar({ leaves: [], stays: [] }).measured, undefined);
+  t.like(keyBar({ prefix: 7, none: 1 }), { measured: 6, atMost: 15 });
 });

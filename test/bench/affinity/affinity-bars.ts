@@ -1,6 +1,8 @@
 import type { Bar } from '../comparison/bars.ts';
 import { median } from '../measure.ts';
 import type { AffinityFigures } from './figures.ts';
+import type { KeyCost } from './key-cost.ts';
+import type { Leaving } from './measure-affinity.ts';
 import { nameOf, smgNames } from './variants.ts';
 
 /** One variant in one round of a scenario. */
@@ -32,6 +34,29 @@ export function affinityBars(runs: readonly AffinityRun[], slotsEach: number): B
     { claim: 'failed requests', measured: sum(({ failed }) => failed), atMost: 0 },
     { claim: 'over-admitted requests, lost tokens and duplicates', measured: sum(wrongIn), atMost: 0 },
   ];
+}
+
+/** At most this many microseconds for the keys of a request of 4 KiB. */
+const keyMicrosMax = 15;
+/** Moved turns are within the noise of load, as a share of all that were compared. */
+const movedMore = 0.02;
+
+export function keyBar(cost: KeyCost): Bar {
+  return {
+    claim: 'keys of a request of 4 KiB, µs more than without',
+    measured: cost.prefix - cost.none,
+    atMost: keyMicrosMax,
+  };
+}
+
+/** A server that leaves moves no chats of others: no more than load moves without it. */
+export function leavingBar({ leaves, stays }: Record<'leaves' | 'stays', readonly Leaving[]>): Bar {
+  const movedOf = (rounds: readonly Leaving[]) => {
+    const sum = (name: 'moved' | 'turns') => rounds.reduce((total, each) => total + each[name], 0);
+    return sum('moved') / sum('turns');
+  };
+  const measured = leaves.length > 0 && stays.length > 0 ? movedOf(leaves) - movedOf(stays) : undefined;
+  return { claim: 'chats of other servers that a leaving one moves, as a share', measured, atMost: movedMore };
 }
 
 /** What must not be wrong in any run, however fast it is. */

@@ -19,7 +19,10 @@ export function measureKeyCost(): KeyCost {
     ],
   };
   const backends = { a: { location: 'on-prem' }, b: { location: 'on-prem' } };
-  const planWith = (affinity: 'prefix' | 'none') => ({ models: { chat: { affinity, backends: ['a', 'b'] } }, backends });
+  const planWith = (affinity: 'prefix' | 'none') => ({
+    models: { chat: { affinity, backends: ['a', 'b'] } },
+    backends,
+  });
   const plans = { prefix: planWith('prefix'), none: planWith('none') };
   const endpoint = endpointAt('/v1/chat/completions');
   const micros: Record<keyof KeyCost, number[]> = { prefix: [], none: [] };

@@ -1,8 +1,9 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type AffinityRun, affinityBars, isWrong } from './affinity-bars.ts';
+import { type AffinityRun, affinityBars, isWrong, keyBar, leavingBar } from './affinity-bars.ts';
 import type { AffinityFigures } from './figures.ts';
+import { measureKeyCost } from './key-cost.ts';
 import {
   type Leaving,
   measureLeaving,
@@ -74,7 +75,12 @@ function report(runs: readonly AffinityRun[], leaving: Record<string, readonly L
   if (chats.length > 0) reportAffinity('Affinity', chats);
   if (shared.length > 0) reportAffinity('Affinity, a prompt that all share', shared);
   if (Object.values(leaving).some((rounds) => rounds.length > 0)) reportLeaving(leaving);
-  reportBars(affinityBars(runs, slotsEach));
+  const rows = { leaves: leaving['a server leaves'] ?? [], stays: leaving['none leaves'] ?? [] };
+  const keys = measureKeyCost();
+  console.log(
+    `\nKeys of a request of 4 KiB: ${keys.prefix.toFixed(1)} µs, ${keys.none.toFixed(1)} µs without affinity`,
+  );
+  reportBars([...affinityBars(runs, slotsEach), leavingBar(rows), keyBar(keys)]);
   console.log(JSON.stringify({ affinity: { runs, leaving } }));
 }
 

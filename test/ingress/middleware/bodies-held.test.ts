@@ -19,7 +19,13 @@ import { untilCollected } from '../../support/collect-garbage.ts';
 import { planText } from '../../support/plan-text.ts';
 import { serveApp } from '../../support/serve-app.ts';
 
-const parsed = parsePlanFile(planText());
+/** With two backends on-prem, so that requests have affinity keys. */
+const parsed = parsePlanFile(
+  planText(({ models, backends }) => {
+    Object.assign(backends, { 'onprem-b': { ...backends['onprem-a'], url: 'http://127.0.0.1:8085/v1' } });
+    models['small-chat'].backends.push('onprem-b');
+  }),
+);
 if ('issues' in parsed) throw new Error('the plan file of the tests is wrong');
 const { planFile } = parsed;
 const alice: Caller = {

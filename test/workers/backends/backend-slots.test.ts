@@ -2,6 +2,7 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 import test from 'ava';
 import { Registry } from 'prom-client';
 import { createBackendMetrics } from '../../../workers/backends/backend-metrics.ts';
+import type { Ask } from '../../../workers/backends/backend-slots.ts';
 import { firstFor } from '../../../workers/backends/prefer-backend.ts';
 import { noShare } from '../../../workers/fleet-limits/renew-shares.ts';
 import { type ChangedPlan, openSlotsSide as open, waits } from '../../support/slots-side.ts';
@@ -388,7 +389,7 @@ test('no job waits for its choice if most slots of the fleet are in use, or if t
     await take({ tried: new Set(['a', 'cloud']) });
     t.is(await asked('b', reserved(slots), { promptTokens: 100_000 }), 'a');
     t.is(preferences.at(-1)?.missed?.reason, reason);
-    t.deepEqual(missed, reason === 'room' ? ['b'] : []);
+    t.deepEqual(missed, []);
   }
 });
 
@@ -413,7 +414,7 @@ test('while its share is renewed, a job waits for its choice, as long as its pro
   const { slots, asked, preferences, begin, end } = openRenewing(t);
   const reservation = reserved(slots);
   begin();
-  const asking = asked('b', reservation, { promptTokens: 1_000 });
+  const asking = asked('b', reservation, { promptTokens: 100_000 });
   await settled();
   t.deepEqual(preferences, []);
   end();
@@ -427,17 +428,55 @@ test('while its share is renewed, a job waits for its choice, as long as its pro
   ]);
 });
 
-test('a job that is stopped while a share is renewed gives its reservation back', async (t) => {
-  const { slots, begin } = openRenewing(t);
+test('a job that is stopped while it waits for its choice gives its reservation back at once', async (t) => {
+  const { slots, begin, asked } = openRenewing(t);
   const reservation = reserved(slots);
   begin();
   const leaving = new AbortController();
-  const common = { model: 'small-chat', lane: 'interactive' as const, holder: 'user:a', promptTokensMin: 0, waitMs: 1 };
-  const ask = { ...common, tried: new Set<string>(), signal: leaving.signal, affinityKeys: [keyFor('b')] };
-  const asking = slots.take(ask, reservation);
+  const asking = asked('b', reservation, { promptTokens: 100_000, signal: leaving.signal });
+  await settled();
+  t.is(callsOf(slots).a, 1);
   leaving.abort();
-  t.deepEqual(await asking, { outcome: 'late' });
+  t.is(await asking, undefined);
   t.deepEqual(callsOf(slots), { a: 0, b: 0, cloud: 0 });
+});
+
+test('a request that fails over does not wait: its reservation is used up', async (t) => {
+  const { slots, asked, begin, preferences } = openRenewing(t);
+  const reservation = reserved(slots);
+  t.is(await asked('a', reservation), 'a');
+  begin();
+  const asking = asked('b', reservation, { promptTokens: 100_000, tried: new Set(['a']), waitMs: 0 });
+  t.is(await asking, 'cloud');
+  t.is(preferences.length, 1, 'it is counted once');
+});
+
+test('with a limit of each worker, a request waits for its own calls there, and asks for no share', async (t) => {
+  const { slots, take, asked, missed } = openWithKeys(t, {
+    requestsAtOnce: 2,
+    perWorker: true,
+    shareOf: (_name, unknown) => unknown,
+  });
+  const held = await take({ tried: new Set(['a', 'cloud']) });
+  await take({ tried: new Set(['a', 'cloud']) });
+  const asking = asked('b', reserved(slots), { promptTokens: 100_000 });
+  await settled();
+  held.end({ outcome: 'answered' });
+  t.is(await asking, 'b');
+  t.deepEqual(missed, []);
+});
+
+test('a worker without a call and without a share there waits for one renewal, and no longer', async (t) => {
+  const { slots, asked, missed } = openWithKeys(t, {
+    requestsAtOnce: 8,
+    shareOf: (name) => (name === 'b' ? noShare : { calls: 8, batchCalls: 8 }),
+  });
+  const asking = asked('b', reserved(slots), { promptTokens: 100_000 });
+  await settled();
+  t.deepEqual(missed, ['b']);
+  slots.sharesChanged();
+  t.is(await asking, 'a');
+  t.deepEqual(missed, ['b']);
 });
 
 test('while the shares of replicas are renewed, no job goes to the cloud or asks for a larger share', async (t) => {
@@ -503,7 +542,7 @@ function openWithKeys(t: Parameters<typeof open>[0], given: Parameters<typeof op
     async asked(
       name: string,
       reservation: ReturnType<typeof reserved>,
-      more: { promptTokens?: number } = {},
+      more: Partial<Ask> = {},
     ): Promise<string | undefined> {
       const signal = new AbortController().signal;
       const common = {
@@ -511,7 +550,7 @@ function openWithKeys(t: Parameters<typeof open>[0], given: Parameters<typeof op
         lane: 'interactive' as const,
         holder: 'user:a',
         promptTokensMin: 0,
-        waitMs: 1,
+        waitMs: 600_000,
       };
       const ask = { ...common, tried: new Set<string>(), signal, affinityKeys: [keyFor(name)], ...more };
       const taken = await side.slots.take(ask, reservation);

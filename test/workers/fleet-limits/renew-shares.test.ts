@@ -18,8 +18,11 @@ test.before(async () => {
 test.after.always(() => own?.[Symbol.asyncDispose]());
 test.serial.beforeEach(() => own.redis.flushdb());
 
-async function open(limit: number | undefined, isOfSeveralPools = false): Promise<SharesSide> {
-  const side = openSharesSide(own.redis, { limit, setTime, isOfSeveralPools });
+async function open(
+  limit: number | undefined,
+  { isOfSeveralPools = false, isPreferred = false } = {},
+): Promise<SharesSide> {
+  const side = openSharesSide(own.redis, { limit, setTime, isOfSeveralPools, isPreferred });
   await side.pass(0);
   return side;
 }
@@ -105,32 +108,36 @@ test.serial(
   },
 );
 
-test.serial('while no worker waits, each keeps its calls and a part of half of what is free', async (t) => {
-  const side = await open(64);
-  const holders = Array.from({ length: 4 }, () => side.join());
-  const shares = async (...calls: number[]) => {
-    for (const [index, holder] of holders.entries()) holder.calls = calls[index] ?? 0;
-    for (let round = 0; round < 3; round++) {
-      for (const holder of holders) await side.renew(holder, 'idle');
-      await side.pass(500);
-      t.true(side.granted() <= 64);
-    }
-    return holders.map(({ share }) => share.calls);
-  };
-  t.deepEqual(await shares(0, 0, 0, 0), [8, 8, 8, 8]);
-  t.deepEqual(await shares(16, 4, 0, 0), [22, 10, 6, 6], 'a worker with many calls gets a larger part');
-  t.deepEqual(await shares(30, 20, 10, 4), [30, 20, 10, 4], 'nothing is free');
-  t.deepEqual(await shares(20, 10, 10, 0), [23, 13, 13, 3]);
-  const [first, ...others] = holders;
-  for (const holder of others) await side.leave(holder);
-  if (first !== undefined) await side.renew(first, 'idle');
-  t.is(first?.share.calls, 64, 'a worker alone has all of it');
-});
+for (const { isPreferred, idle, some } of [
+  { isPreferred: false, idle: [16, 16, 16, 16], some: [27, 15, 11, 11] },
+  { isPreferred: true, idle: [8, 8, 8, 8], some: [22, 10, 6, 6] },
+]) {
+  const part = isPreferred ? 'half of what is free, if requests need this backend' : 'what is free';
+  test.serial(`while no worker waits, each keeps its calls and a part of ${part}`, async (t) => {
+    const side = await open(64, { isPreferred });
+    const holders = Array.from({ length: 4 }, () => side.join());
+    const shares = async (...calls: number[]) => {
+      for (const [index, holder] of holders.entries()) holder.calls = calls[index] ?? 0;
+      for (let round = 0; round < 3; round++) {
+        for (const holder of holders) await side.renew(holder, 'idle');
+        await side.pass(500);
+        t.true(side.granted() <= 64);
+      }
+      return holders.map(({ share }) => share.calls);
+    };
+    t.deepEqual(await shares(0, 0, 0, 0), idle);
+    t.deepEqual(await shares(16, 4, 0, 0), some);
+    const [first, ...others] = holders;
+    for (const holder of others) await side.leave(holder);
+    if (first !== undefined) await side.renew(first, 'idle');
+    t.is(first?.share.calls, 64, 'a worker alone has all of it');
+  });
+}
 
 test.serial(
   'a worker that renews as soon as it has used its part finds a free slot, however many it has used',
   async (t) => {
-    const side = await open(8);
+    const side = await open(8, { isPreferred: true });
     const [busy, ...others] = Array.from({ length: 4 }, () => side.join());
     if (busy === undefined) return t.fail();
     for (let round = 0; round < 2; round++) for (const holder of side.holders) await side.renew(holder, 'idle');
@@ -186,7 +193,7 @@ test.serial('workers of each pool get calls of a shared backend, even if its lim
     { limit: 2, perPool: [2, 2, 2] },
   ]) {
     await own.redis.flushdb();
-    const side = await open(limit, true);
+    const side = await open(limit, { isOfSeveralPools: true });
     const holders = perPool.flatMap((count, index) => Array.from({ length: count }, () => side.join(`pool-${index}`)));
     const begun = new Map<string, number>();
     for (let round = 0; round < 100; round++) {
@@ -359,7 +366,7 @@ test.serial('no order of events puts more calls in flight than the limit', async
     const random = seededRandom(seed);
     const limit = Math.floor(random.between(1, 13));
     await own.redis.flushdb();
-    const side = await open(limit, random() < 0.5);
+    const side = await open(limit, { isOfSeveralPools: random() < 0.5, isPreferred: random() < 0.5 });
     let redisLostAt = Number.NEGATIVE_INFINITY;
     for (let step = 0; step < 150; step++) {
       redisLostAt = await takeStep(side, random, redisLostAt);

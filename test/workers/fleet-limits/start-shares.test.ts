@@ -43,6 +43,7 @@ test('in a cluster, the share of a backend that comes back is not ended by givin
     need: 'wants',
     isAsked: true,
     isOfSeveralPools: false,
+    isPreferred: false,
   } as const;
   const modes: string[] = [];
   let uses: BackendUse[] = [{ backend: 'a', ...use }];
@@ -82,6 +83,7 @@ test('in a cluster, a backend that has gone has no share, and all are given up a
     need: 'idle',
     isAsked: false,
     isOfSeveralPools: false,
+    isPreferred: false,
   } as const;
   const left: string[] = [];
   let uses: BackendUse[] = [

@@ -87,7 +87,7 @@ function openSubject(
           if (isHeld) free++;
           isHeld = false;
         };
-        return { outcome: 'reserved', reservation: { backend: 'a', use: () => undefined, release } };
+        return { outcome: 'reserved', reservation: { backend: 'a', leftMs: () => 0, use: () => undefined, release } };
       },
       hasSlot: () => free > 0,
     };

@@ -5,6 +5,8 @@ import type { FilePosition, LineCursor } from './read-lines.ts';
 
 /** Lines of one batch that are read ahead, and their bytes. */
 const aheadMax = { lines: 256, bytes: 1_048_576 };
+/** A line is not passed by more lines behind it: the position of its batch moves on only behind it. */
+const passedByMax = 1_024;
 /** Bytes of all batches of a worker together. A batch without room reads one line ahead. */
 const workerBytesMax = 16_777_216;
 
@@ -22,7 +24,8 @@ export function createReadAhead() {
 export type ReadAhead = ReturnType<typeof createReadAhead>;
 
 type Line = { place: FilePosition; read: ReadLine };
-type HeldLine = Line & { bytes: FileLine['bytes']; models: BatchRules['models']; order: string };
+/** `passedBy`: how many lines behind it were passed before it. */
+type HeldLine = Line & { bytes: FileLine['bytes']; models: BatchRules['models']; order: string; passedBy: number };
 
 /**
  * The lines of a cursor, those with the same beginning of their prompt one after another, as far as lines are read ahead: so they find it in
@@ -41,6 +44,7 @@ export function createOrderedLines({
   let heldBytes = 0;
   let next: HeldLine | undefined;
   let latestOrder = '';
+  let isClosed = false;
 
   function mayHold(bytes: number): boolean {
     if (held.length === 0) return true;
@@ -54,10 +58,10 @@ export function createOrderedLines({
 
   async function fill(): Promise<void> {
     for (let found = await cursor.peek(); found !== undefined; found = await cursor.peek()) {
-      const { place, read, bytes } = found;
-      if (!mayHold(place.length)) return;
+      const { place, read, bytes, models } = found;
+      if (isClosed || !mayHold(place.length)) return;
       cursor.pass();
-      held.push({ place, read, bytes, models: rules().models, order: orderOf(read) });
+      held.push({ place, read, bytes, models, order: orderOf(read), passedBy: 0 });
       count(place.length);
     }
   }
@@ -80,8 +84,10 @@ export function createOrderedLines({
       return next && renew(next);
     },
     pass(): void {
-      if (next === undefined) return;
-      held.splice(held.indexOf(next), 1);
+      if (next === undefined || isClosed) return;
+      const index = held.indexOf(next);
+      for (const line of held.slice(0, index)) line.passedBy++;
+      held.splice(index, 1);
       count(-next.place.length);
       latestOrder = next.order;
       next = undefined;
@@ -95,9 +101,10 @@ export function createOrderedLines({
       return first === undefined ? cursor.position() : { line: first.line, byte: first.from };
     },
     isAtEnd: (): boolean => held.length === 0 && cursor.isAtEnd(),
+    /** The position stays as it is. */
     async close(): Promise<void> {
-      count(-heldBytes);
-      held.length = 0;
+      if (!isClosed) count(-heldBytes);
+      isClosed = true;
       await cursor.close();
     },
   };
@@ -108,9 +115,11 @@ function orderOf(read: ReadLine): string {
   return 'parsed' in read ? (read.parsed.call.affinityKeys ?? []).join(' ') : '';
 }
 
-/** The first line at or behind the place that was reached, else the first of all: every line has its turn. */
+/** The first line in order from the place that was reached on, else the first of all. The earliest of the file must not wait for long. */
 function nextInTurn(held: readonly HeldLine[], reached: string): HeldLine | undefined {
   let [first, behind]: (HeldLine | undefined)[] = [];
+  const [earliest] = held;
+  if (earliest !== undefined && earliest.passedBy >= passedByMax) return earliest;
   for (const line of held) {
     if (first === undefined || line.order < first.order) first = line;
     if (line.order >= reached && (behind === undefined || line.order < behind.order)) behind = line;

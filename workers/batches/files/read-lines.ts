@@ -52,6 +52,13 @@ export async function readLine(
 /** A line of the file: its number, its first byte and its length in bytes. */
 export type FilePosition = { line: number; from: number; length: number };
 
+/** A line as it was read by the models of one plan file. */
+type LineAhead = { place: FilePosition; read: ReadLine; bytes: FileLine['bytes']; models: BatchRules['models'] };
+
+function readAs(line: FileLine, place: FilePosition, rules: BatchRules): LineAhead {
+  return { place, read: parseLine(line, rules), bytes: line.bytes, models: rules.models };
+}
+
 /** A position in the file of a batch, and the line at it. */
 export function createLineCursor({
   files,
@@ -92,13 +99,13 @@ export function createLineCursor({
      * Returns the next line that is not to be skipped, or undefined at the end of the file. Reads each line once, even if it is called
      * repeatedly. Fails as the store does; the next call then reads the same line.
      */
-    async peek(): Promise<{ place: FilePosition; read: ReadLine; bytes: FileLine['bytes'] } | undefined> {
+    async peek(): Promise<LineAhead | undefined> {
       while (ahead === undefined && !isAtEnd) {
         const line = await readNext();
         const place = { line: line?.number ?? 0, from: line?.from ?? 0, length: line?.bytes?.length ?? 0 };
         if (line === undefined) isAtEnd = true;
         else if (isToSkip(line.number)) moveBehind(place);
-        else ahead = { place, read: parseLine(line, rules()), bytes: line.bytes };
+        else ahead = readAs(line, place, rules());
       }
       return ahead;
     },

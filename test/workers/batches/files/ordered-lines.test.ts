@@ -98,6 +98,29 @@ test('the position is that of the first line that was not passed, and the end co
   t.is(lines.position().line, 4);
 });
 
+test('a line whose place in the order is passed again and again has its turn after 1,024 others', async (t) => {
+  const texts = Array.from({ length: 2_000 }, (_, index) => lineAbout(index === 300 ? 'a|x' : 'b|x'));
+  const taken = await open(texts).take();
+  t.is(taken.indexOf(301), 300 + 1_024);
+  t.is(new Set(taken).size, 2_000);
+});
+
+test('a batch that is closed keeps its position, and holds no bytes, also if it was reading', async (t) => {
+  const readAhead = createReadAhead();
+  const { lines, take } = open(['b|x', 'a|x', 'c|x'].map(lineAbout), { readAhead });
+  t.deepEqual(await take(1), [2]);
+  await lines.close();
+  t.deepEqual(lines.position(), { line: 1, byte: 0 });
+  lines.pass();
+  t.deepEqual(lines.position(), { line: 1, byte: 0 });
+  await lines.close();
+  const reading = open(['b|x', 'a|x'].map(lineAbout), { readAhead });
+  const peeking = reading.lines.peek();
+  await reading.lines.close();
+  await peeking;
+  t.true(readAhead.hasRoom(16_777_216));
+});
+
 test('a store that fails loses no line, and neither does a call that is repeated', async (t) => {
   const { take, lines, fail } = open(['b|x', 'a|x'].map(lineAbout));
   fail(new FileGone('gone'));
