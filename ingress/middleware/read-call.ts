@@ -37,9 +37,9 @@ export function readCalls({
       };
       try {
         const sent = passedHeaders(ctx.req, endpoint.headers.passedOn);
-        const affinityKeysOf: ReadOptions['affinityKeysOf'] = (_endpoint, request, model) =>
+        const affinityOf: ReadOptions['affinityOf'] = (_endpoint, request, model) =>
           affinityKeys(endpoint, request, { planFile, model, account });
-        const options = { models, aliases, rule, noSuchModel: noSuch, affinityKeysOf };
+        const options = { models, aliases, rule, noSuchModel: noSuch, affinityOf };
         const { dropped, ...call } = readBody(endpoint, stateOf(ctx, 'body'), options);
         const isListed = (name: string) => rule.isListed(name, call.model);
         const headers = sent && readHeaders(sent, endpoint.headers, isListed);

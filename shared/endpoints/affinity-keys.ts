@@ -1,17 +1,17 @@
 import { createHash, type Hash, hkdfSync } from 'node:crypto';
 import { oncePerObject } from '../concurrency/single-flight.ts';
 import { isObject } from '../json/json-values.ts';
-import type { Endpoint, PromptParts } from './definition/endpoint.ts';
+import type { Affinity, Endpoint, PromptParts } from './definition/endpoint.ts';
 
 /**
- * Returns the keys of a valid request, the deepest last (contract.md#af1-keys). None if its model has no choice between backends, or if
- * the prompt is too short.
+ * Returns the keys of a valid request (contract.md#af1-keys). None if its model has no choice between backends, or if the prompt is too
+ * short.
  */
 export type AffinityKeys = (
   endpoint: Endpoint,
   request: object,
   asked: { planFile: RoutedModels; model: string; account: string },
-) => string[];
+) => Affinity;
 
 /** What requests have in common that go to the same backend (contract.md#af4-affinity-of-a-model). */
 export const affinities = ['prefix', 'account', 'none'] as const;
@@ -36,23 +36,27 @@ const longestCharacters = 65_536;
 
 /** Creates a function for keys under a secret, so that no client can choose what they are. Without a `pepper` there are no keys. */
 export function createAffinityKeys(pepper: string | undefined): AffinityKeys {
-  if (pepper === undefined) return () => [];
+  if (pepper === undefined) return () => noAffinity;
   const secret = Buffer.from(hkdfSync('sha256', pepper, '', 'svc affinity keys', 32));
   const under = (...names: string[]) => createHash('sha256').update(secret).update(JSON.stringify(names));
   const ofAnyAccount = under('prompt');
 
   return function affinityKeys(endpoint, request, { planFile, model, account }) {
     const rule = rulesOf(planFile).get(model);
-    if (rule === undefined) return [];
-    if (rule.by === 'account') return [keyOf(under('account', account))];
+    if (rule === undefined) return noAffinity;
+    if (rule.by === 'account') return { keys: [keyOf(under('account', account))], isFirstTurn: false };
     const { prompt_cache_key: name } = request as { prompt_cache_key?: unknown }; // any request may have it
     // A name belongs to the account that chose it.
-    if (typeof name === 'string' && name !== '') return [keyOf(under('name', account, name))];
+    if (typeof name === 'string' && name !== '')
+      return { keys: [keyOf(under('name', account, name))], isFirstTurn: false };
     const parts = endpoint.request.partsOf?.(request);
-    if (parts === undefined) return [];
-    return promptKeys(rule.isSalted ? under('prompt', account) : ofAnyAccount.copy(), parts);
+    if (parts === undefined) return noAffinity;
+    const keys = promptKeys(rule.isSalted ? under('prompt', account) : ofAnyAccount.copy(), parts);
+    return { keys, isFirstTurn: isFirstTurn(parts.messages) };
   };
 }
+
+const noAffinity: Affinity = { keys: [], isFirstTurn: false };
 
 type AffinityRule = { by: 'prefix' | 'account'; isSalted: boolean };
 
@@ -91,9 +95,7 @@ function promptKeys(hash: Hash, { head, messages }: PromptParts): string[] {
 function keysAfterHead(prefix: Prefix, messages: PromptParts['messages']): string[] {
   if (typeof messages === 'string')
     return keysOf(boundariesIn(prefix, messages, doublings(shortestCharacters, messages)));
-  // A chat may begin with a greeting of the assistant.
-  const askedAt = messages.findIndex((message) => !isAnswer(message));
-  const answerAt = messages.findIndex((message, index) => index > askedAt && isAnswer(message));
+  const answerAt = firstAnswerIn(messages);
   const opening = answerAt < 0 ? messages : messages.slice(0, answerAt);
   const keys = openingKeys(prefix, opening.slice(0, openingMessagesMax));
   if (keys.length > 0) return keys;
@@ -103,6 +105,17 @@ function keysAfterHead(prefix: Prefix, messages: PromptParts['messages']): strin
     if (key !== undefined) return [key];
   }
   return [];
+}
+
+/** A text may continue an earlier one. */
+function isFirstTurn(messages: PromptParts['messages']): boolean {
+  return typeof messages !== 'string' && firstAnswerIn(messages) < 0;
+}
+
+/** -1 if there is none. A chat may begin with a greeting of the assistant, which is no answer. */
+function firstAnswerIn(messages: readonly unknown[]): number {
+  const askedAt = messages.findIndex((message) => !isAnswer(message));
+  return messages.findIndex((message, index) => index > askedAt && isAnswer(message));
 }
 
 /** The client's last mark is the deepest boundary. One at the end of the opening does not count: it moves on with each turn. */

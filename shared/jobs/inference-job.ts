@@ -8,8 +8,8 @@ import { usageAttemptSchema } from '../store/usage/usage-record.ts';
  * the prompt tokens that admission has estimated. `earlierRuns` are the runs that workers gave back. `assembled`: the client wants a
  * complete response, and its options allow the worker to request a stream from the backend and assemble the response from it; `payload`
  * then has no field about streaming. `endpoint` is the path of the endpoint. `requestedModel` is the name that the client sent, if it is an
- * alias of `model`. `headers` are those of the client that the backend gets. `affinityKeys`: what it has in common
- * with requests that should go to the same backend, the deepest last.
+ * alias of `model`. `headers` are those of the client that the backend gets. `affinity`: what it has in common with
+ * requests that should go to the same backend (`affinity-keys.ts`).
  */
 export const queuedCallSchema = z.object({
   requestId: z.string(),
@@ -27,7 +27,7 @@ export const queuedCallSchema = z.object({
   limitFields: z.array(z.string()),
   promptEstimate: z.int().nonnegative(),
   choices: z.int().positive(),
-  affinityKeys: z.array(z.string()).optional(),
+  affinity: z.object({ keys: z.array(z.string()), isFirstTurn: z.boolean() }).optional(),
   payload: z.string(),
   earlierRuns: z.array(z.object({ run: z.int().positive(), attempts: z.array(usageAttemptSchema) })),
 });

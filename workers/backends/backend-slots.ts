@@ -24,8 +24,8 @@ export type Ask = {
   only?: Backend['location'] | undefined;
   /** Lower bound of the tokens of the prompt: a backend with a smaller context is not asked. */
   promptTokensMin: number;
-  /** Estimated tokens of the prompt. */
-  promptTokens?: number;
+  /** Estimated tokens of the prompt that a backend may have kept of an earlier turn. */
+  keptTokens?: number;
   /** How long to wait for a full backend, in milliseconds; 0: not at all. */
   waitMs: number;
   signal: AbortSignal;

@@ -4,14 +4,15 @@ import type { Candidate } from './choose-backend.ts';
 import { type Preference, preferBackend } from './prefer-backend.ts';
 import type { createReserveAt, Reservation, Slot } from './reservation.ts';
 
-/** `affinityKeys`: the deepest last. `promptTokens`: an estimate. `waitMs`: how long it may wait at all. */
+/** `affinityKeys`: the deepest last. `keptTokens`: of the prompt, those that a backend may have
+ * kept. `waitMs`: how long it may wait at all. */
 type KeyedAsk = {
   model: string;
   lane: Lane;
   holder: string;
   tried: ReadonlySet<string>;
   affinityKeys?: readonly string[] | undefined;
-  promptTokens?: number;
+  keptTokens?: number;
   waitMs: number;
   signal: AbortSignal;
 };
@@ -64,7 +65,7 @@ export function createPreferredSlots<Asked extends KeyedAsk>({
     changed: changes.note,
     /** Waits for the first choice, while it may soon have room here. Without effect once the reservation was used or is over. */
     async settle(ask: Asked, reservation: Reservation): Promise<void> {
-      const worthMs = Math.min(waitMsMax, (ask.promptTokens ?? 0) * waitMsPerToken);
+      const worthMs = Math.min(waitMsMax, (ask.keptTokens ?? 0) * waitMsPerToken);
       const giveUpAt = now() + Math.min(worthMs, ask.waitMs, reservation.leftMs());
       const stopped = aborted(ask.signal);
       let hasAsked = false;

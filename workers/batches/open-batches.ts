@@ -100,7 +100,7 @@ function openSupervisor(deps: Deps, owned: AsyncDisposableStack, now: () => Prom
         ...{ ...line, account, recoverLostLines, control, refreshSoon, log },
         rules: () => ({
           ...rules(),
-          affinityKeysOf: (endpoint, request, model) =>
+          affinityOf: (endpoint, request, model) =>
             affinityKeys(endpoint, request, { planFile: currentPlanFile(), model, account }),
         }),
       }),

@@ -105,7 +105,7 @@ export function createFindAnswer(
     return slots.take(
       {
         ...{ model: job.model, lane, holder, tried, ...asked.limits(), waitMs: run.mayWaitMs(), signal },
-        ...{ affinityKeys: job.affinityKeys, promptTokens: job.promptEstimate },
+        ...{ affinityKeys: job.affinity?.keys, keptTokens: job.affinity?.isFirstTurn ? 0 : job.promptEstimate },
       },
       reservation,
     );

@@ -72,6 +72,12 @@ export type Prompt = { texts: string[]; tokens: number };
  */
 export type PromptParts = { head: readonly unknown[]; messages: readonly unknown[] | string };
 
+/**
+ * What a request has in common with others that should go to the same backend. `keys`: the deepest last. `isFirstTurn`: no model has answered
+ * in its prompt, so no backend has a turn of its chat.
+ */
+export type Affinity = { keys: string[]; isFirstTurn: boolean };
+
 /** How a request of one endpoint is read. The methods get requests that the schema has accepted. */
 export interface RequestFormat {
   /** All fields of the endpoint's published description, as far as the service checks them. */

@@ -4,7 +4,7 @@ import type { Json } from '../../json/json-values.ts';
 import { withoutNulls } from '../fields/absent-fields.ts';
 import type { CleanedRequest, ListedFields } from '../fields/listed-fields.ts';
 import { type RequestCost, requestCost } from '../tokens/request-cost.ts';
-import type { Endpoint, RequestSummary } from './endpoint.ts';
+import type { Affinity, Endpoint, RequestSummary } from './endpoint.ts';
 
 /**
  * A request for any endpoint, ready to be queued. `payload` is the client's object as JSON text, without its `model`, its `stream` and its
@@ -32,7 +32,7 @@ export type Call = {
   /** Headers of the client for the backend. */
   headers?: Record<string, string>;
   /** What it has in common with requests that should go to the same backend. */
-  affinityKeys?: string[];
+  affinity?: Affinity;
   cost: RequestCost;
 };
 
@@ -59,7 +59,7 @@ export type ReadOptions = CallableModels & {
   rule: ListedFields;
   noSuchModel?: (name: string) => string;
   /** Of a valid request, by the name of its model. */
-  affinityKeysOf?: (endpoint: Endpoint, request: object, model: string) => string[];
+  affinityOf?: (endpoint: Endpoint, request: object, model: string) => Affinity;
 };
 
 /**
@@ -82,7 +82,7 @@ export function readCall(endpoint: Endpoint, sentByClient: SentJson, options: Re
   const unlimited = Object.fromEntries(request.limitFields.map((name) => [name, undefined]));
   // Fields that the worker inserts in front are removed: if a field occurs twice, some servers use the last.
   const payload = JSON.stringify({ ...changed(exact, changes), ...replaced, ...unlimited });
-  const affinityKeys = options.affinityKeysOf?.(endpoint, value, name) ?? [];
+  const affinity = options.affinityOf?.(endpoint, value, name);
   const cost = requestCost(value, { measure: request, text: payload, model });
   return {
     endpoint: endpoint.path,
@@ -92,7 +92,7 @@ export function readCall(endpoint: Endpoint, sentByClient: SentJson, options: Re
     pool: model.pool,
     ...(name !== named && { requestedModel: named }),
     payload,
-    ...(affinityKeys.length > 0 && { affinityKeys }),
+    ...(affinity !== undefined && affinity.keys.length > 0 && { affinity }),
     outputTokensMax: cost.outputTokensMax,
     cost,
     limitFields: request.limitFields.filter((field) => exact[field] != null),

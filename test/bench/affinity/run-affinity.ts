@@ -29,7 +29,8 @@ export type AffinityOptions = {
 
 /** With a shared prompt, the load is in question, which does not need each number of workers without affinity. */
 const notShared = [nameOf('none', 1), nameOf('none', 8)];
-const leavingVariant = nameOf('prefix', 4);
+/** With more workers, their shares move as many chats as the server that leaves. */
+const leavingVariant = nameOf('prefix', 1);
 
 /** Measures each scenario, round by round, with another seed in each. Resolves with the exit code: 1 if a count was wrong. */
 export async function runAffinity(options: AffinityOptions): Promise<number> {

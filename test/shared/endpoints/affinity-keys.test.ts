@@ -26,7 +26,7 @@ const { planFile } = parsed;
 const keysUnder = (pepper: string | undefined) => {
   const affinityKeys = createAffinityKeys(pepper);
   return (request: object, { path = '/v1/chat/completions', of = 'chat', account = 'user:a' } = {}) =>
-    affinityKeys(endpointAt(path), request, { planFile, model: of, account });
+    affinityKeys(endpointAt(path), request, { planFile, model: of, account }).keys;
 };
 const keys = keysUnder('pepper');
 const words = (count: number, seed = 'w') => Array.from({ length: count }, (_, index) => `${seed}${index}`).join(' ');
@@ -197,4 +197,17 @@ test('media and opaque texts of any size, and any valid form of a message, give 
   t.not(one, other);
   for (const content of [null, '', [], [null], ['text'], [{ type: 'text', text: null }]])
     t.deepEqual(keys(chat(user(content))), []);
+});
+
+test('a first turn is one in which no model has answered yet; a text, a name and an account may be continued', (t) => {
+  const affinityKeys = createAffinityKeys('pepper');
+  const isFirst = (request: object, { path = '/v1/chat/completions', of = 'chat' } = {}) =>
+    affinityKeys(endpointAt(path), request, { planFile, model: of, account: 'user:a' }).isFirstTurn;
+  t.true(isFirst(chat(system(long), user(question))));
+  t.true(isFirst(chat(assistant(answer), user(long))), 'a greeting is no answer');
+  t.false(isFirst(chat(system(long), user(question), assistant(answer), user('And?'))));
+  t.false(isFirst({ input: [user(long), { type: 'function_call' }] }, { path: '/v1/responses' }));
+  t.false(isFirst({ prompt: long }, { path: '/v1/completions' }));
+  t.false(isFirst({ ...chat(user(long)), prompt_cache_key: 'thread' }));
+  t.false(isFirst(chat(user(long)), { of: 'account' }));
 });

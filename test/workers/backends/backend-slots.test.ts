@@ -362,7 +362,7 @@ test('a job whose choice has no room here waits for a slot of it, and the shares
   const two = { calls: 2, batchCalls: 2 };
   const { slots, take, asked, missed, preferences } = openWithKeys(t, { requestsAtOnce: 8, shareOf: () => two });
   const [held] = [await take({ tried: new Set(['a', 'cloud']) }), await take({ tried: new Set(['a', 'cloud']) })];
-  const asking = asked('b', reserved(slots), { promptTokens: 100_000 });
+  const asking = asked('b', reserved(slots), { keptTokens: 100_000 });
   await settled();
   t.deepEqual([missed, preferences], [['b'], []]);
   t.is(slots.uses(false).find(({ backend }) => backend === 'b')?.need, 'idle', 'the others need not give theirs up');
@@ -387,7 +387,7 @@ test('no job waits for its choice if most slots of the fleet are in use, or if t
       callsElsewhere: (name) => others[name] ?? 0,
     });
     await take({ tried: new Set(['a', 'cloud']) });
-    t.is(await asked('b', reserved(slots), { promptTokens: 100_000 }), 'a');
+    t.is(await asked('b', reserved(slots), { keptTokens: 100_000 }), 'a');
     t.is(preferences.at(-1)?.missed?.reason, reason);
     t.deepEqual(missed, []);
   }
@@ -414,14 +414,14 @@ test('while its share is renewed, a job waits for its choice, as long as its pro
   const { slots, asked, preferences, begin, end } = openRenewing(t);
   const reservation = reserved(slots);
   begin();
-  const asking = asked('b', reservation, { promptTokens: 100_000 });
+  const asking = asked('b', reservation, { keptTokens: 100_000 });
   await settled();
   t.deepEqual(preferences, []);
   end();
   t.is(await asking, 'b');
   const later = reserved(slots);
   begin();
-  t.is(await asked('b', later, { promptTokens: 10 }), 'a', 'without an answer of Redis it stays where it is');
+  t.is(await asked('b', later, { keptTokens: 10 }), 'a', 'without an answer of Redis it stays where it is');
   t.deepEqual(preferences, [
     { choice: { name: 'b', depth: 1 }, missed: undefined },
     { choice: undefined, missed: { name: 'b', reason: 'renewal' } },
@@ -433,7 +433,7 @@ test('a job that is stopped while it waits for its choice gives its reservation 
   const reservation = reserved(slots);
   begin();
   const leaving = new AbortController();
-  const asking = asked('b', reservation, { promptTokens: 100_000, signal: leaving.signal });
+  const asking = asked('b', reservation, { keptTokens: 100_000, signal: leaving.signal });
   await settled();
   t.is(callsOf(slots).a, 1);
   leaving.abort();
@@ -446,7 +446,7 @@ test('a request that fails over does not wait: its reservation is used up', asyn
   const reservation = reserved(slots);
   t.is(await asked('a', reservation), 'a');
   begin();
-  const asking = asked('b', reservation, { promptTokens: 100_000, tried: new Set(['a']), waitMs: 0 });
+  const asking = asked('b', reservation, { keptTokens: 100_000, tried: new Set(['a']), waitMs: 0 });
   t.is(await asking, 'cloud');
   t.is(preferences.length, 1, 'it is counted once');
 });
@@ -459,7 +459,7 @@ test('with a limit of each worker, a request waits for its own calls there, and 
   });
   const held = await take({ tried: new Set(['a', 'cloud']) });
   await take({ tried: new Set(['a', 'cloud']) });
-  const asking = asked('b', reserved(slots), { promptTokens: 100_000 });
+  const asking = asked('b', reserved(slots), { keptTokens: 100_000 });
   await settled();
   held.end({ outcome: 'answered' });
   t.is(await asking, 'b');
@@ -471,7 +471,7 @@ test('a worker without a call and without a share there waits for one renewal, a
     requestsAtOnce: 8,
     shareOf: (name) => (name === 'b' ? noShare : { calls: 8, batchCalls: 8 }),
   });
-  const asking = asked('b', reserved(slots), { promptTokens: 100_000 });
+  const asking = asked('b', reserved(slots), { keptTokens: 100_000 });
   await settled();
   t.deepEqual(missed, ['b']);
   slots.sharesChanged();

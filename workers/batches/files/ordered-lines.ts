@@ -112,7 +112,7 @@ export function createOrderedLines({
 
 /** From the shallowest key on, so that lines with the longest common beginning are next to each other. */
 function orderOf(read: ReadLine): string {
-  return 'parsed' in read ? (read.parsed.call.affinityKeys ?? []).join(' ') : '';
+  return 'parsed' in read ? (read.parsed.call.affinity?.keys ?? []).join(' ') : '';
 }
 
 /** The first line in order from the place that was reached on, else the first of all. The earliest of the file must not wait for long. */

@@ -52,7 +52,7 @@ type FaultyLine = { faults: BatchError[] };
 export type ReadLine = { parsed: ParsedLine } | RefusedLine | FaultyLine;
 
 /** The models and fields that lines may use: in general, and in one batch, whose lines are for one endpoint. */
-export type LineRules = Pick<ReadOptions, 'models' | 'aliases' | 'affinityKeysOf'> & { listedFields: ListedFields };
+export type LineRules = Pick<ReadOptions, 'models' | 'aliases' | 'affinityOf'> & { listedFields: ListedFields };
 export type BatchRules = LineRules & Pick<Batch, 'endpoint'>;
 
 /** The rules of a plan file. */

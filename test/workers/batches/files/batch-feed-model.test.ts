@@ -17,8 +17,11 @@ import { memoryFiles } from '../../../support/memory-files.ts';
 import { sized } from '../../../support/size.ts';
 
 /** Three beginnings of prompts, in no order. */
-const affinityKeysOf = (_endpoint: unknown, request: object) => [`key ${JSON.stringify(request).length % 3}`];
-const rules = { ...lineRules(batchPlan()), affinityKeysOf };
+const affinityOf = (_endpoint: unknown, request: object) => ({
+  keys: [`key ${JSON.stringify(request).length % 3}`],
+  isFirstTurn: true,
+});
+const rules = { ...lineRules(batchPlan()), affinityOf };
 const modelNames = ['small-chat', 'medium-chat', 'large-chat', 'no-such-model'] as const;
 
 type Step =

@@ -15,7 +15,7 @@ type Given = { readAhead?: ReturnType<typeof createReadAhead>; start?: Batch['po
 function open(texts: readonly string[], given: Given = {}) {
   const memory = memoryFiles({ file: texts.join('\n') });
   const { readAhead = createReadAhead(), start = { line: 1, byte: 0 } } = given;
-  const rules = given.rules ?? (() => ({ ...plan, endpoint: '/v1/chat/completions', affinityKeysOf }));
+  const rules = given.rules ?? (() => ({ ...plan, endpoint: '/v1/chat/completions', affinityOf }));
   const cursor = createLineCursor({ files: memory.files, inputFile: 'file', start, rules, isToSkip: () => false });
   const lines = createOrderedLines({ cursor, rules, readAhead });
   return {
@@ -35,9 +35,9 @@ function open(texts: readonly string[], given: Given = {}) {
   };
 }
 
-const affinityKeysOf = (_endpoint: unknown, request: object) => {
+const affinityOf = (_endpoint: unknown, request: object) => {
   const { messages } = request as { messages: { content: string }[] }; // as `lineAbout` writes them
-  return messages[0]?.content.split('|').slice(0, -1) ?? [];
+  return { keys: messages[0]?.content.split('|').slice(0, -1) ?? [], isFirstTurn: true };
 };
 
 const lineAbout = (content: string) => lineOf('id', { content });
@@ -130,7 +130,7 @@ test('a store that fails loses no line, and neither does a call that is repeated
 });
 
 test('a line that was read ahead obeys the plan file of the moment when it is queued', async (t) => {
-  const before = { ...plan, endpoint: '/v1/chat/completions', affinityKeysOf };
+  const before = { ...plan, endpoint: '/v1/chat/completions', affinityOf };
   let rules: BatchRules = before;
   const { lines } = open(['b|x', 'a|x'].map(lineAbout), { rules: () => rules });
   t.true('parsed' in ((await lines.peek())?.read ?? {}));
