@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import { Agent, type Dispatcher, request } from 'undici';
+import { z } from 'zod';
+import { storedJson } from '../../shared/json/stored-values.ts';
 import { answerFor } from '../stack/model-server.ts';
 import type { Stack } from '../stack/stack.ts';
 import { streamEvents, streamedText } from './chat.ts';
@@ -52,9 +54,11 @@ export async function ask({ url, key, id, model = 'small-chat', dispatcher: give
   }
 }
 
+const errorSchema = storedJson.pipe(z.object({ error: z.string(), code: z.string() }));
+
+/** Whether it is an error of the service. A proxy in front of it has pages of its own. */
 function isError(text: string): boolean {
-  const { error, code } = JSON.parse(text) as { error?: unknown; code?: unknown }; // a response of the service itself
-  return typeof error === 'string' && typeof code === 'string';
+  return errorSchema.safeParse(text).success;
 }
 
 type Load = {
