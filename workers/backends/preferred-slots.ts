@@ -4,8 +4,7 @@ import type { Candidate } from './choose-backend.ts';
 import { type Preference, preferBackend } from './prefer-backend.ts';
 import type { createReserveAt, Reservation, Slot } from './reservation.ts';
 
-/** `affinityKeys`: the deepest last. `keptTokens`: of the prompt, those that a backend may have
- * kept. `waitMs`: how long it may wait at all. */
+/** `affinityKeys`: the deepest last. `keptTokens`: of the prompt, those that a backend may have kept. `waitMs`: the longest wait. */
 type KeyedAsk = {
   model: string;
   lane: Lane;
@@ -67,14 +66,17 @@ export function createPreferredSlots<Asked extends KeyedAsk>({
     async settle(ask: Asked, reservation: Reservation): Promise<void> {
       const worthMs = Math.min(waitMsMax, (ask.keptTokens ?? 0) * waitMsPerToken);
       const giveUpAt = now() + Math.min(worthMs, ask.waitMs, reservation.leftMs());
-      const stopped = aborted(ask.signal);
+      let stopped: Promise<void> | undefined;
       let hasAsked = false;
       for (let leftMs = giveUpAt - now(); leftMs > 0 && !ask.signal.aborted; leftMs = giveUpAt - now()) {
         const first = awaitedBy(ask, reservation);
         // Without a call here that may end, only a larger share helps, and the renewal has brought none.
         if (first === undefined || (hasAsked && !first.isRenewing && first.inFlight === 0)) return;
-        if (!hasAsked && !first.isRenewing && hasFleetRoom(first)) onMissed(first.name);
-        hasAsked = true;
+        if (!hasAsked && !first.isRenewing) {
+          hasAsked = true;
+          if (hasFleetRoom(first)) onMissed(first.name);
+        }
+        stopped ??= aborted(ask.signal);
         if (!(await within(leftMs, Promise.race([changes.next(first.name), stopped])))) return;
       }
     },
