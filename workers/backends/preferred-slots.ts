@@ -19,7 +19,10 @@ type KeyedAsk = {
 /** `stays`: no other backend than the reserved one is chosen. `gone`: the chosen one may no longer be called. */
 type PreferredSlot = { outcome: 'moved'; slot: Slot } | { outcome: 'stays' | 'gone' };
 
-/** A request waits for its first choice for as long as a model server takes to compute its prompt, and no longer. */
+/**
+ * A request waits for its first choice for as long as a model server takes to compute its prompt, and no longer. For a renewal, which takes a
+ * round trip of Redis, every request waits.
+ */
 const waitMsPerToken = 0.25;
 const waitMsMax = 500;
 /** It does not wait while most slots of the replicas are in use: the one that it has reserved would be missed. */
@@ -65,13 +68,13 @@ export function createPreferredSlots<Asked extends KeyedAsk>({
     /** Waits for the first choice, while it may soon have room here. Without effect once the reservation was used or is over. */
     async settle(ask: Asked, reservation: Reservation): Promise<void> {
       const worthMs = Math.min(waitMsMax, (ask.keptTokens ?? 0) * waitMsPerToken);
-      const giveUpAt = now() + Math.min(worthMs, ask.waitMs, reservation.leftMs());
+      const [begunAt, longestMs] = [now(), Math.min(ask.waitMs, reservation.leftMs())];
       let stopped: Promise<void> | undefined;
       let hasAsked = false;
-      for (let leftMs = giveUpAt - now(); leftMs > 0 && !ask.signal.aborted; leftMs = giveUpAt - now()) {
-        const first = awaitedBy(ask, reservation);
+      for (let first = awaitedBy(ask, reservation); first !== undefined; first = awaitedBy(ask, reservation)) {
+        const leftMs = begunAt + Math.min(first.isRenewing ? waitMsMax : worthMs, longestMs) - now();
         // Without a call here that may end, only a larger share helps, and the renewal has brought none.
-        if (first === undefined || (hasAsked && !first.isRenewing && first.inFlight === 0)) return;
+        if (leftMs <= 0 || ask.signal.aborted || (hasAsked && !first.isRenewing && first.inFlight === 0)) return;
         if (!hasAsked && !first.isRenewing) {
           hasAsked = true;
           if (hasFleetRoom(first)) onMissed(first.name);

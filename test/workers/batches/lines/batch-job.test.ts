@@ -25,8 +25,8 @@ test('the job of a line has exactly the fields that a worker reads', (t) => {
     plan: 'free',
     tellTo: 'svc:1',
   });
-  // Only of messages, which are not in batches, and of an alias.
-  const { headers: _, requestedModel: __, ...fields } = batchJobSchema.shape;
+  // Only of messages, which are not in batches, of an alias, and of a long prompt.
+  const { headers: _, requestedModel: __, affinity: ____, ...fields } = batchJobSchema.shape;
   t.deepEqual(Object.keys(job).sort(), Object.keys(fields).sort());
   t.is(job.choices, 2);
 });
