@@ -37,8 +37,8 @@ export function readCalls({
       };
       try {
         const sent = passedHeaders(ctx.req, endpoint.headers.passedOn);
-        const affinityOf: ReadOptions['affinityOf'] = (_endpoint, request, model) =>
-          affinityKeys(endpoint, request, { planFile, model, account });
+        const affinityOf: ReadOptions['affinityOf'] = (asked, request, model) =>
+          affinityKeys(asked, request, { planFile, model, account });
         const options = { models, aliases, rule, noSuchModel: noSuch, affinityOf };
         const { dropped, ...call } = readBody(endpoint, stateOf(ctx, 'body'), options);
         const isListed = (name: string) => rule.isListed(name, call.model);

@@ -195,7 +195,7 @@ function textOf(value: unknown): MarkedText {
   const called = calls == null ? '' : JSON.stringify(calls);
   if (typeof content === 'string') return { text: `${role}\n${content}${called}`, marks: [] };
   if (Array.isArray(content)) return textOfParts(`${role}\n`, content, called);
-  return { text: JSON.stringify(value), marks: [] };
+  return { text: JSON.stringify(shortened(value)), marks: [] };
 }
 
 function textOfParts(before: string, parts: readonly unknown[], after = ''): MarkedText {

@@ -1,3 +1,4 @@
+import type { Affinity } from '../../shared/endpoints/definition/endpoint.ts';
 import type { Backend, PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Lane } from '../../shared/redis/keys.ts';
 import type { BackendUse, Share } from '../fleet-limits/renew-shares.ts';
@@ -24,13 +25,13 @@ export type Ask = {
   only?: Backend['location'] | undefined;
   /** Lower bound of the tokens of the prompt: a backend with a smaller context is not asked. */
   promptTokensMin: number;
-  /** Estimated tokens of the prompt that a backend may have kept of an earlier turn. */
-  keptTokens?: number;
+  /** Estimated tokens of the prompt. */
+  promptTokens?: number;
   /** How long to wait for a full backend, in milliseconds; 0: not at all. */
   waitMs: number;
   signal: AbortSignal;
-  /** What it has in common with requests that should go to the same backend, the deepest last. */
-  affinityKeys?: readonly string[] | undefined;
+  /** What it has in common with requests that should go to the same backend. */
+  affinity?: Affinity | undefined;
 };
 
 /** `refused`: no backend of the model may be called. `full`: those that may be called have no room. */

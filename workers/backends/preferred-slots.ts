@@ -1,17 +1,18 @@
 import { aborted, within } from '../../shared/concurrency/shutdown.ts';
+import type { Affinity } from '../../shared/endpoints/definition/endpoint.ts';
 import type { Lane } from '../../shared/redis/keys.ts';
 import type { Candidate } from './choose-backend.ts';
 import { type Preference, preferBackend } from './prefer-backend.ts';
 import type { createReserveAt, Reservation, Slot } from './reservation.ts';
 
-/** `affinityKeys`: the deepest last. `keptTokens`: of the prompt, those that a backend may have kept. `waitMs`: the longest wait. */
+/** `promptTokens`: an estimate. `waitMs`: the longest wait. */
 type KeyedAsk = {
   model: string;
   lane: Lane;
   holder: string;
   tried: ReadonlySet<string>;
-  affinityKeys?: readonly string[] | undefined;
-  keptTokens?: number;
+  affinity?: Affinity | undefined;
+  promptTokens?: number;
   waitMs: number;
   signal: AbortSignal;
 };
@@ -55,7 +56,7 @@ export function createPreferredSlots<Asked extends KeyedAsk>({
 
   /** The first choice of the deepest key, if it has no room here and may soon have some. */
   function awaitedBy(ask: Asked, reservation: Reservation): Candidate | undefined {
-    const { missed } = preferenceOf((ask.affinityKeys ?? []).slice(-1), ask, reservation);
+    const { missed } = preferenceOf(keysOf(ask).slice(-1), ask, reservation);
     if (missed === undefined || missed.reason === 'load') return undefined;
     const candidates = candidatesOf(ask);
     const first = candidates.find(({ name }) => name === missed.name);
@@ -67,7 +68,7 @@ export function createPreferredSlots<Asked extends KeyedAsk>({
     changed: changes.note,
     /** Waits for the first choice, while it may soon have room here. Without effect once the reservation was used or is over. */
     async settle(ask: Asked, reservation: Reservation): Promise<void> {
-      const worthMs = Math.min(waitMsMax, (ask.keptTokens ?? 0) * waitMsPerToken);
+      const worthMs = worthOf(ask);
       const [begunAt, longestMs] = [now(), Math.min(ask.waitMs, reservation.leftMs())];
       let stopped: Promise<void> | undefined;
       let hasAsked = false;
@@ -86,7 +87,7 @@ export function createPreferredSlots<Asked extends KeyedAsk>({
     /** A slot of the backend that the keys of the request choose. */
     take(ask: Asked, reservation?: Reservation): PreferredSlot {
       if (!hasKeys(ask)) return { outcome: 'stays' };
-      const preference = preferenceOf(ask.affinityKeys ?? [], ask, reservation);
+      const preference = preferenceOf(keysOf(ask), ask, reservation);
       // Those that have failed elsewhere are not counted again.
       if (ask.tried.size === 0) onPreferred(preference, ask.model);
       const { choice } = preference;
@@ -97,8 +98,17 @@ export function createPreferredSlots<Asked extends KeyedAsk>({
   };
 }
 
-export function hasKeys({ affinityKeys = [] }: Pick<KeyedAsk, 'affinityKeys'>): boolean {
-  return affinityKeys.length > 0;
+export function hasKeys(ask: Pick<KeyedAsk, 'affinity'>): boolean {
+  return keysOf(ask).length > 0;
+}
+
+function keysOf({ affinity }: Pick<KeyedAsk, 'affinity'>): readonly string[] {
+  return affinity?.keys ?? [];
+}
+
+/** How many milliseconds a free slot of the first choice is worth. No backend has computed a first turn before. */
+function worthOf({ affinity, promptTokens = 0 }: Pick<KeyedAsk, 'affinity' | 'promptTokens'>): number {
+  return affinity?.isFirstTurn ? 0 : Math.min(waitMsMax, promptTokens * waitMsPerToken);
 }
 
 /** The next change at each backend. Those that wait for another one are not woken. */

@@ -14,7 +14,7 @@ import type { BatchMetrics } from './batch-metrics.ts';
 import { type BatchSupervisor, superviseBatches } from './batch-supervisor.ts';
 import { createClearBatch, createCloseBatch } from './files/close-batch.ts';
 import { createReadAhead } from './files/ordered-lines.ts';
-import { lineRulesOf } from './files/parse-line.ts';
+import { type LineRules, lineRulesOf } from './files/parse-line.ts';
 import { startFileRemoval } from './files/start-file-removal.ts';
 import { createValidateBatch } from './files/validate-batch.ts';
 import { createWriteBatchFiles } from './files/write-batch-files.ts';
@@ -89,6 +89,11 @@ function openSupervisor(deps: Deps, owned: AsyncDisposableStack, now: () => Prom
   const recoverLostLines = createRecoverLostLines({ store: store.batches, queue, finishAttempt, currentPlanFile });
   const heldBy = async (account: string) => new Set(await upkeepRedis.hkeys(leasesKey(account, 'batch')));
   const rules = () => lineRulesOf(currentPlanFile());
+  const rulesOf = (account: string) => (): LineRules => ({
+    ...rules(),
+    affinityOf: (endpoint, request, model) =>
+      affinityKeys(endpoint, request, { planFile: currentPlanFile(), model, account }),
+  });
   const readAhead = createReadAhead();
   const line = { store, queue, readAhead, release: createRelease(upkeepRedis), writeResult, currentPlanFile };
   return superviseBatches({
@@ -97,12 +102,13 @@ function openSupervisor(deps: Deps, owned: AsyncDisposableStack, now: () => Prom
     releaseLock: createReleaseLock(upkeepRedis, { workerId }),
     createAccountScheduler: (account, refreshSoon) =>
       createAccountScheduler({
-        ...{ ...line, account, recoverLostLines, control, refreshSoon, log },
-        rules: () => ({
-          ...rules(),
-          affinityOf: (endpoint, request, model) =>
-            affinityKeys(endpoint, request, { planFile: currentPlanFile(), model, account }),
-        }),
+        ...line,
+        account,
+        rules: rulesOf(account),
+        recoverLostLines,
+        control,
+        refreshSoon,
+        log,
       }),
     validateBatch: createValidateBatch({ store, currentPlanFile, rules, metrics }),
     closeBatch: createCloseBatch({ ...line, heldBy }),

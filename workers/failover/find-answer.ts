@@ -104,8 +104,15 @@ export function createFindAnswer(
     const holder = holderOf(job);
     return slots.take(
       {
-        ...{ model: job.model, lane, holder, tried, ...asked.limits(), waitMs: run.mayWaitMs(), signal },
-        ...{ affinityKeys: job.affinity?.keys, keptTokens: job.affinity?.isFirstTurn ? 0 : job.promptEstimate },
+        model: job.model,
+        lane,
+        holder,
+        tried,
+        ...asked.limits(),
+        waitMs: run.mayWaitMs(),
+        signal,
+        affinity: job.affinity,
+        promptTokens: job.promptEstimate,
       },
       reservation,
     );

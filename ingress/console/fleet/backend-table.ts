@@ -4,7 +4,7 @@ import type { FleetView } from '../../routes/fleet.ts';
 import type { Api } from '../api/api.ts';
 import { ConfirmDialog, ReasonField } from '../page/actions.ts';
 import { TextField } from '../page/fields.ts';
-import { formatCount, formatMs, formatTime } from '../page/format.ts';
+import { formatCount, formatMs, formatShare, formatTime } from '../page/format.ts';
 import { StateBadge, type Tone } from '../page/icons.ts';
 import { Table } from '../page/table.ts';
 
@@ -55,7 +55,7 @@ export function BackendTable({ fleet: { backends }, api, reload }: { fleet: Flee
       },
       {
         title: 'Cached',
-        cell: ({ health }) => cachedShare(health),
+        cell: ({ health }) => formatShare(health?.cached_tokens ?? 0, health?.prompt_tokens ?? 0),
         holds: 'number',
         sortBy: ({ health }) => health?.prompt_tokens && health.cached_tokens / health.prompt_tokens,
       },
@@ -79,12 +79,6 @@ export function BackendTable({ fleet: { backends }, api, reload }: { fleet: Flee
 
 function nameOf({ backend, weight }: Backend): string {
   return weight === 1 ? backend : `${backend}, weight ${weight}`;
-}
-
-/** Of the prompts' tokens, those that came from the prefix cache of the backend. */
-function cachedShare(health: Health | undefined): string {
-  if (health === undefined || health.prompt_tokens === 0) return '–';
-  return `${Math.round((100 * health.cached_tokens) / health.prompt_tokens)} %`;
 }
 
 function callsOf({ calls, limit, per_worker: isPerWorker }: Backend): string {

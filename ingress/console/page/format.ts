@@ -16,6 +16,11 @@ export function formatShort(count: number): string {
   return short.format(count);
 }
 
+/** `81 %`; a dash if there is no whole. */
+export function formatShare(part: number, all: number): string {
+  return all === 0 ? '–' : `${Math.round((100 * part) / all)} %`;
+}
+
 /** A limit of a plan; null is no limit. */
 export function formatLimit(limit: number | null): string {
   return limit === null ? 'no limit' : whole.format(limit);

@@ -18,7 +18,7 @@ const uncachedTokensPerSecond = 3_750;
 export const usualSizes: TrafficSizes = { chats: 400, turns: 10, oneOffShare: 0.25, sharedTokens: 0, spanMs: 52_000 };
 export const sharedSizes: TrafficSizes = { ...usualSizes, sharedTokens: 2_000 };
 
-type Place = { directory: string; peers: string };
+type Place = { directory: string };
 type Options = { variant: Variant; seed: number; sizes: TrafficSizes };
 
 /** Measures one variant with fresh servers. */

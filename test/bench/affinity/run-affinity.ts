@@ -19,8 +19,6 @@ export const scenarioNames = ['chats', 'shared', 'leaving'] as const;
 
 export type AffinityOptions = {
   rounds: number;
-  /** A folder that keeps the installed peers. Default: they are installed for this run. */
-  peers: string | undefined;
   withPeers: boolean;
   /** Default: all. */
   scenarios: readonly string[] | undefined;
@@ -37,7 +35,6 @@ export async function runAffinity(options: AffinityOptions): Promise<number> {
   await using parts = new AsyncDisposableStack();
   const directory = await mkdtemp(join(tmpdir(), 'inference-bench-'));
   parts.defer(() => rm(directory, { recursive: true, force: true }));
-  const place = { directory, peers: options.peers ?? join(directory, 'peers') };
   const { rounds, scenarios = scenarioNames } = options;
   const wanted = variants.filter((variant) => isWanted(variant, options));
   const runs: AffinityRun[] = [];
@@ -49,7 +46,7 @@ export async function runAffinity(options: AffinityOptions): Promise<number> {
       const sizes = scenario === 'shared' ? sharedSizes : usualSizes;
       // In turns, so that a drift of the machine's speed affects all of them.
       for (const variant of round % 2 === 1 ? ofScenario : ofScenario.toReversed()) {
-        const figures = await measureVariant({ variant, seed: round, sizes }, place);
+        const figures = await measureVariant({ variant, seed: round, sizes }, { directory });
         runs.push({ scenario, round, variant: variant.name, figures });
         console.error(`affinity: round ${round} of ${rounds}, ${scenario}, ${variant.name}: ${summaryOf(figures)}`);
       }
@@ -58,7 +55,7 @@ export async function runAffinity(options: AffinityOptions): Promise<number> {
     if (!scenarios.includes('leaving') || variant === undefined) continue;
     for (const [row, found] of Object.entries(leaving)) {
       const leaves = row === 'a server leaves';
-      found.push(await measureLeaving({ variant, seed: round, sizes: usualSizes, leaves }, place));
+      found.push(await measureLeaving({ variant, seed: round, sizes: usualSizes, leaves }, { directory }));
       console.error(`affinity: round ${round} of ${rounds}, ${row}: ${JSON.stringify(found.at(-1))}`);
     }
   }

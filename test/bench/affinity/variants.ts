@@ -31,7 +31,6 @@ export const variants: readonly Variant[] = [
 
 export interface VariantPlace {
   readonly directory: string;
-  readonly peers: string;
   /** The addresses of the model servers, without `/v1`. */
   readonly backends: readonly string[];
   readonly slotsEach: number;
@@ -104,11 +103,11 @@ const charactersPerToken = 4;
  * match that is mostly the shared part is none.
  */
 function startPeer(policy: 'prefix_hash' | 'cache_aware', place: VariantPlace): Promise<StartedVariant> {
-  const { directory, peers, backends, sharedCharacters } = place;
+  const { directory, backends, sharedCharacters } = place;
   const hashedTokens = Math.ceil(sharedCharacters / charactersPerToken) + ownTokens;
   const settings = {
     prefix_hash: ['--prefix-token-count', String(hashedTokens)],
     cache_aware: sharedCharacters === 0 ? [] : ['--cache-threshold', '0.85'],
   };
-  return startSmg({ directory, peers, backends, policy, settings: settings[policy] });
+  return startSmg({ directory, backends, policy, settings: settings[policy] });
 }

@@ -1,10 +1,9 @@
-import { execFile } from 'node:child_process';
-import { access, mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { promisify } from 'node:util';
 import { z } from 'zod';
 import { freePort } from '../../stack/free-port.ts';
+import { providePython } from '../../stack/python-environment.ts';
 import { processTree } from '../processes.ts';
 import type { Gateway } from './gateway.ts';
 import { startProcess } from './start-process.ts';
@@ -16,7 +15,6 @@ const readiness = z.object({ healthy_workers: z.number() });
 
 type Options = {
   directory: string;
-  peers: string;
   /** The addresses of the model servers, without `/v1`. */
   backends: readonly string[];
   policy: 'prefix_hash' | 'cache_aware';
@@ -24,22 +22,25 @@ type Options = {
 };
 
 /** The model gateway of SGLang, one process, logging errors only. It checks no key and no limit. */
-export async function startSmg({
-  directory: above,
-  peers,
-  backends,
-  policy,
-  settings = [],
-}: Options): Promise<Gateway> {
-  const program = await install(join(peers, 'smg'));
+export async function startSmg({ directory: above, backends, policy, settings = [] }: Options): Promise<Gateway> {
+  const python = await providePython({ name: 'smg', packages: { smg: smgVersion }, modules: ['smg'] });
   const directory = join(above, 'smg');
   await mkdir(directory, { recursive: true });
   const [port, metricsPort] = [await freePort(), await freePort()];
   const url = `http://127.0.0.1:${port}`;
   const started = await startProcess({
-    command: program,
+    command: python,
     args: [
-      ...['launch', '--host', '127.0.0.1', '--port', String(port), '--prometheus-port', String(metricsPort)],
+      ...[
+        join(dirname(python), 'smg'),
+        'launch',
+        '--host',
+        '127.0.0.1',
+        '--port',
+        String(port),
+        '--prometheus-port',
+        String(metricsPort),
+      ],
       ...['--worker-urls', ...backends, '--policy', policy, '--max-concurrent-requests', '4096'],
       ...['--log-level', 'error', '--history-backend', 'none', '--disable-load-monitoring', ...settings],
     ],
@@ -64,17 +65,4 @@ async function untilReady(url: string, backends: number): Promise<void> {
     if (performance.now() > giveUpAt) throw new Error(`SMG has only ${healthy} of ${backends} backends`);
     await sleep(100);
   }
-}
-
-async function install(folder: string): Promise<string> {
-  const program = join(folder, 'bin/smg');
-  const isThere = await access(program).then(
-    () => true,
-    () => false,
-  );
-  if (isThere) return program;
-  const run = promisify(execFile);
-  await run('python3', ['-m', 'venv', folder]);
-  await run(join(folder, 'bin/pip'), ['install', '--quiet', `smg==${smgVersion}`]);
-  return program;
 }

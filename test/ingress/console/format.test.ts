@@ -8,12 +8,14 @@ import {
   formatMonth,
   formatMs,
   formatRest,
+  formatShare,
   formatShort,
 } from '../../../ingress/console/page/format.ts';
 
 test('numbers are formatted in the language of the page', (t) => {
   t.is(formatCount(1_234_567), '1,234,567');
   t.is(formatShort(1_250_000), '1.3M');
+  t.deepEqual([formatShare(0, 0), formatShare(0, 9), formatShare(49_800, 61_200)], ['–', '0 %', '81 %']);
   t.is(formatLimit(null), 'no limit');
   t.is(formatLimit(0), '0');
   t.is(formatDay('2026-12-01'), '1 Dec 2026');
