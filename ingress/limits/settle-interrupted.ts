@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { errorStatus, replyLost } from '../../shared/errors.ts';
 import type { HeldClaim } from '../../shared/jobs/idempotency.ts';
 import type { UsageReport } from '../../shared/jobs/usage-outbox.ts';
 import type { Release } from '../../shared/limits/release.ts';
@@ -48,10 +49,13 @@ export function createSettleInterrupted({
     const { run, completionTokens } = delivered;
     // If no part of the answer was delivered, nothing is charged.
     const promptTokens = completionTokens === 0 ? 0 : (delivered.promptTokens ?? lease.promptTokens);
+    const { code } = replyLost(completionTokens > 0);
     const endedRuns = delivered.promptTokens === undefined ? [] : [run];
     const report: UsageReport = {
       ...lease.report,
       outcome: 'failed',
+      code,
+      status: completionTokens === 0 ? errorStatus(code) : 200, // the error is a frame of the stream
       counted: 'estimated',
       promptTokens,
       completionTokens,

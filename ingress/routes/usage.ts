@@ -3,11 +3,10 @@ import type { Log } from '../../shared/process/log.ts';
 import { monthOf } from '../../shared/store/records/account.ts';
 import type { Store } from '../../shared/store/records/store.ts';
 import { totalOf } from '../../shared/store/usage/usage-record.ts';
-import type { DayRange } from '../../shared/store/usage/usage-store.ts';
 import type { UsageDay } from '../../shared/store/usage/usage-tables.ts';
 import { nameFieldOf } from '../api/response-fields.ts';
 import { type Route, type RouteRequest, route } from '../api/route.ts';
-import { createPricing } from '../usage/report-rows.ts';
+import { asDetail, createPricing, type ReportedDetail } from '../usage/report-rows.ts';
 import {
   allUsageQuery,
   daysOfMonth,
@@ -130,7 +129,7 @@ export const usageRoutes: readonly Route[] = [
       const wanted = wantedUsage(request.query, request.now);
       const known = await store.accounts.findAccount(account);
       if ('report' in wanted) {
-        if (known === undefined && !(await hasUsage(store, account, wanted.report.range))) throw noSuchAccount();
+        if (known === undefined && !(await hasUsage(store, account, wanted.report))) throw noSuchAccount();
         return answerAccountReport(request, { account, query: wanted.report }, parts);
       }
       const days = await store.usage.findUsageDays(account, wanted.month);
@@ -189,8 +188,18 @@ function answerAccountReport(
   { account, query }: { account: string; query: ReportQuery },
   { store, log }: { store: Pick<Store, 'usage'>; log: Log },
 ): Promise<UsageReport | undefined> {
-  const details = store.usage.details.read({ account, ...query.range });
+  const details = detailsFor({ account, query }, store);
   return answerReport(ctx, { details, query, pricing: createPricing(planFile), isOfOneAccount: true }, { log });
+}
+
+/** Of hours also the refusals. */
+async function* detailsFor(
+  { account, query: { unit, range } }: { account: string; query: ReportQuery },
+  { usage }: Pick<Store, 'usage'>,
+): AsyncGenerator<ReportedDetail[]> {
+  yield* usage.details.read({ account, unit, ...range });
+  if (unit === 'hour')
+    for await (const refusals of usage.readRefusals({ account, ...range })) yield refusals.map(asDetail);
 }
 
 /** The total is that of the days, which are read together. The store's sum is read at another time. */
@@ -206,7 +215,8 @@ async function withNames(report: UsageReport, { accounts: store }: Pick<Store, '
   return { ...report, data: report.data.map((row) => ({ ...row, ...nameFieldOf(found, row.account ?? '') })) };
 }
 
-async function hasUsage({ usage }: Pick<Store, 'usage'>, account: string, range: DayRange): Promise<boolean> {
-  for await (const piece of usage.details.read({ account, ...range })) if (piece.length > 0) return true;
+async function hasUsage({ usage }: Pick<Store, 'usage'>, account: string, query: ReportQuery): Promise<boolean> {
+  const { unit, range } = query;
+  for await (const piece of usage.details.read({ account, unit, ...range })) if (piece.length > 0) return true;
   return false;
 }

@@ -1,32 +1,42 @@
 import { z } from 'zod';
 import { validationError } from '../../shared/errors.ts';
-import type { DayRange } from '../../shared/store/usage/usage-store.ts';
+import { type DayRange, hoursKeptDays } from '../../shared/store/usage/usage-store.ts';
+import type { UsageUnit } from '../../shared/store/usage/usage-tables.ts';
 import { limitParameter } from '../api/lists.ts';
 
 const reportFormats = ['json', 'csv'] as const;
 type Format = (typeof reportFormats)[number];
 
 /** In the order in which reports have them. */
-export const groupNames = ['account', 'day', 'model', 'key', 'endpoint'] as const;
+export const groupNames = ['account', 'day', 'hour', 'model', 'key', 'endpoint'] as const;
 export type GroupName = (typeof groupNames)[number];
 
-/** What a report is asked for. */
-export type ReportQuery = { range: DayRange; groups: readonly GroupName[]; format: Format };
+/** What a report is asked for. `range`: of hours if `unit` says so. */
+export type ReportQuery = { unit: UsageUnit; range: DayRange; groups: readonly GroupName[]; format: Format };
 
 const daysMax = 366;
-const dayMs = 86_400_000;
+const hourMs = 3_600_000;
+const dayMs = 24 * hourMs;
 const day = z.iso.date('expected a day as YYYY-MM-DD');
+const hour = /^\d{4}-\d{2}-\d{2}T([01]\d|2[0-3])$/;
+const dayOrHour = z
+  .string()
+  .refine(
+    (text) => day.safeParse(text.slice(0, 10)).success && (text.length === 10 || hour.test(text)),
+    'expected a day as YYYY-MM-DD, or an hour as YYYY-MM-DDTHH',
+  );
 /** Of one account, and of all accounts. */
 export const usualGroups: readonly GroupName[] = ['day', 'model'];
 export const usualGroupsOfAll: readonly GroupName[] = ['account'];
 
 const reportParameters = {
-  start: day.optional().meta({
-    description: 'The first day, UTC; the first day of the current month by default.',
+  start: dayOrHour.optional().meta({
+    description:
+      'The first day, UTC; the first day of the current month by default. With `group_by=hour` also an hour, `2026-03-01T14`; today by default.',
     examples: ['2026-03-01'],
   }),
-  end: day.optional().meta({
-    description: `The last day, UTC; today by default. At most ${daysMax} days.`,
+  end: dayOrHour.optional().meta({
+    description: `The last day or hour, UTC; today by default. At most ${daysMax} days, and ${hoursKeptDays} with \`group_by=hour\`.`,
     examples: ['2026-03-31'],
   }),
   format: z.enum(reportFormats).optional().meta({ description: 'JSON by default.' }),
@@ -60,7 +70,10 @@ export const topRows = { usual: 100, max: 1_000 };
 export const allUsageQuery = z
   .strictObject({
     ...reportParameters,
-    group_by: groupsParameter(groupNames, usualGroupsOfAll),
+    group_by: groupsParameter(
+      groupNames.filter((name) => name !== 'hour'),
+      usualGroupsOfAll,
+    ),
     order: z
       .enum(['groups', 'charged'])
       .default('groups')
@@ -107,13 +120,38 @@ type Query = {
 
 /** `now` decides which day is today. Fails with `VALIDATION_ERROR` for a range that is empty or too long. */
 export function reportQueryOf(asked: Query, { now, usual }: { now: number; usual: readonly GroupName[] }): ReportQuery {
-  const today = new Date(now).toISOString().slice(0, 10);
-  const { start = `${today.slice(0, 7)}-01`, end = today, format = 'json' } = asked;
-  const days = (Date.parse(end) - Date.parse(start)) / dayMs + 1;
-  if (days < 1) throw validationError([{ path: 'end', message: `expected a day that is not before ${start}` }]);
-  if (days > daysMax) throw validationError([{ path: 'end', message: `expected at most ${daysMax} days` }]);
   const wanted = asked.group_by?.split(',') ?? usual;
-  return { range: { start, end }, groups: groupNames.filter((name) => isOneOf(wanted, name)), format };
+  const groups = groupNames.filter((name) => isOneOf(wanted, name));
+  const unit = groups.includes('hour') ? 'hour' : 'day';
+  if (unit === 'hour' && groups.includes('day'))
+    throw validationError([{ path: 'group_by', message: 'expected day or hour, not both' }]);
+  const range = unit === 'hour' ? hoursIn(asked, now) : daysIn(asked, now);
+  return { unit, range, groups, format: asked.format ?? 'json' };
+}
+
+function daysIn(asked: Query, now: number): DayRange {
+  const today = new Date(now).toISOString().slice(0, 10);
+  const { start = `${today.slice(0, 7)}-01`, end = today } = asked;
+  for (const [path, text] of Object.entries({ start, end }))
+    if (text.length > 10) throw validationError([{ path, message: 'expected a day, or group_by=hour' }]);
+  const days = (Date.parse(end) - Date.parse(start)) / dayMs + 1;
+  return within({ start, end }, { days, daysMax });
+}
+
+/** A day stands for its first hour, or as the end for its last one. */
+function hoursIn(asked: Query, now: number): DayRange {
+  const today = new Date(now).toISOString().slice(0, 10);
+  const { start: from = today, end: to = today } = asked;
+  const [start, end] = [from.padEnd(13, 'T00'), to.padEnd(13, 'T23')];
+  const hours = (Date.parse(`${end}:00Z`) - Date.parse(`${start}:00Z`)) / hourMs + 1;
+  return within({ start, end }, { days: hours / 24, daysMax: hoursKeptDays });
+}
+
+function within(range: DayRange, { days, daysMax }: { days: number; daysMax: number }): DayRange {
+  const { start } = range;
+  if (days <= 0) throw validationError([{ path: 'end', message: `expected a time that is not before ${start}` }]);
+  if (days > daysMax) throw validationError([{ path: 'end', message: `expected at most ${daysMax} days` }]);
+  return range;
 }
 
 /** The days of a month, `YYYY-MM`. */

@@ -3,21 +3,23 @@ import { z } from 'zod';
 import { validationError } from '../../shared/errors.ts';
 import type { Log } from '../../shared/process/log.ts';
 import {
+  compare,
   type DetailCounts,
   detailCountsSchema,
   usageCountsSchema,
   usageMonthSchema,
 } from '../../shared/store/usage/usage-record.ts';
-import type { UsageDetail } from '../../shared/store/usage/usage-tables.ts';
 import { count, date } from '../api/response-fields.ts';
 import { named } from '../api/route.ts';
 import type { AppContext } from '../request-state.ts';
 import {
   addSums,
   byValues,
+  firstTokensOf,
   formatCost,
   noSums,
   type Pricing,
+  type ReportedDetail,
   type ReportRow,
   reportRows,
   type Sums,
@@ -25,7 +27,7 @@ import {
 import { type GroupName, groupNames, type ReportQuery } from './usage-query.ts';
 
 type Report = {
-  details: AsyncIterable<readonly UsageDetail[]>;
+  details: AsyncIterable<readonly ReportedDetail[]>;
   query: ReportQuery;
   pricing: Pricing | undefined;
   isOfOneAccount: boolean;
@@ -97,7 +99,7 @@ async function* withFirst<Item>(first: IteratorResult<Item>, rest: AsyncGenerato
  */
 async function* blocks(ctx: AppContext, rows: AsyncIterable<readonly ReportRow[]>, csv: Csv): AsyncGenerator<Buffer> {
   const { query, pricing, log, now = () => performance.now() } = csv;
-  const columns = { groups: query.groups, pricing };
+  const columns = { unit: query.unit, groups: query.groups, pricing };
   let [readForMs, bytes] = [0, 0];
   try {
     for await (const text of joined(linesOf(rows, columns))) {
@@ -146,14 +148,15 @@ const shownCounts = [
   'chargedTokens',
   'overageTokens',
 ] as const satisfies readonly (keyof DetailCounts)[];
+type ShownCounts = Pick<DetailCounts, (typeof shownCounts)[number]>;
 
 type Rows = AsyncIterable<readonly ReportRow[]>;
-type Shape = Pick<ReportQuery, 'range' | 'groups'> & { pricing: Pricing | undefined };
+type Shape = Pick<ReportQuery, 'unit' | 'range' | 'groups'> & { pricing: Pricing | undefined };
 
 /** The report as an object. Its total is that of all rows, also if `top` leaves out some. */
 export async function presentReport(
   rows: Rows,
-  { range, groups, pricing, top }: Shape & { top?: number | undefined },
+  { unit, range, groups, pricing, top }: Shape & { top?: number | undefined },
 ): Promise<UsageReport> {
   const total = noSums();
   let kept: ReportRow[] = [];
@@ -170,8 +173,8 @@ export async function presentReport(
     unit: 'tokens',
     groupBy: [...groups],
     ...(pricing !== undefined && { currency: pricing.currency }),
-    total: presentSums(total, pricing),
-    data: kept.map((row) => ({ ...presentValues(row, groups), ...presentSums(row, pricing) })),
+    total: presentSums(total, { unit, pricing }),
+    data: kept.map((row) => ({ ...presentValues(row, groups), ...presentSums(row, { unit, pricing }) })),
   };
 }
 
@@ -193,9 +196,19 @@ function presentValues({ values }: ReportRow, groups: readonly GroupName[]): Rec
   return Object.fromEntries(groups.map((name, index) => [name, values[index] || null]));
 }
 
-function presentSums({ counts, cost, unpricedTokens }: Sums, pricing: Pricing | undefined) {
-  const shown = Object.fromEntries(shownCounts.map((name) => [name, counts[name]])) as DetailCounts; // it has all of them
-  return { ...shown, ...(pricing !== undefined && { cost: formatCost(cost), unpricedTokens }) };
+function presentSums(sums: Sums, { unit, pricing }: Pick<Shape, 'unit' | 'pricing'>) {
+  const { counts, cost, unpricedTokens } = sums;
+  const shown = Object.fromEntries(shownCounts.map((name) => [name, counts[name]])) as ShownCounts; // it has all of them
+  return {
+    ...shown,
+    ...(unit === 'hour' && presentHour(sums)),
+    ...(pricing !== undefined && { cost: formatCost(cost), unpricedTokens }),
+  };
+}
+
+function presentHour({ counts, errors, refused }: Sums) {
+  const sorted = [...errors].sort(([one], [other]) => compare(one, other));
+  return { refused, errors: Object.fromEntries(sorted), firstTokenMs: firstTokensOf(counts) };
 }
 
 function tooManyRowsError() {
@@ -203,16 +216,28 @@ function tooManyRowsError() {
   return validationError([{ path: 'group_by', message }]);
 }
 
-type Columns = { groups: readonly GroupName[]; pricing: Pricing | undefined };
+type Columns = Omit<Shape, 'range'>;
+
+const hourColumns = ['refused', 'errors', 'firstTokenMsP50', 'firstTokenMsP95'];
+const costColumns = ['cost', 'currency', 'unpricedTokens'];
 
 /** The names of the columns, as a line. */
-export function csvHeader({ groups, pricing }: Columns): string {
-  return lineOf([...groups, ...shownCounts, ...(pricing === undefined ? [] : ['cost', 'currency', 'unpricedTokens'])]);
+export function csvHeader({ unit, groups, pricing }: Columns): string {
+  const ofHours = unit === 'hour' ? hourColumns : [];
+  return lineOf([...groups, ...shownCounts, ...ofHours, ...(pricing === undefined ? [] : costColumns)]);
 }
 
-export function csvLine({ values, counts, cost, unpricedTokens }: ReportRow, { pricing }: Columns): string {
+export function csvLine(row: ReportRow, { unit, pricing }: Columns): string {
+  const { values, counts, cost, unpricedTokens } = row;
   const amounts = pricing === undefined ? [] : [formatCost(cost), pricing.currency, String(unpricedTokens)];
-  return lineOf([...values.map(textCell), ...shownCounts.map((name) => String(counts[name])), ...amounts]);
+  const ofHours = unit === 'hour' ? hourCells(row) : [];
+  return lineOf([...values.map(textCell), ...shownCounts.map((name) => String(counts[name])), ...ofHours, ...amounts]);
+}
+
+/** Errors as JSON; no first token is an empty cell. */
+function hourCells(row: ReportRow): string[] {
+  const { refused, errors, firstTokenMs } = presentHour(row);
+  return [refused, textCell(JSON.stringify(errors)), firstTokenMs?.p50 ?? '', firstTokenMs?.p95 ?? ''].map(String);
 }
 
 /** A line of CSV (RFC 4180), with its end. */
@@ -240,8 +265,25 @@ export const usageSchema = named(
     data: z.array(usageDay).meta({ description: 'By the day (UTC) of admission, then by model.' }),
   }),
 );
-const detailCounts = detailCountsSchema.shape;
-const costs = {
+const { shape } = detailCountsSchema.pick(
+  Object.fromEntries(shownCounts.map((name) => [name, true])) as Record<keyof ShownCounts, true>, // it has all of them
+);
+const ofHours = {
+  refused: count.optional().meta({
+    description: 'Requests that were refused before they were admitted; they are in no other number. Only with `hour`.',
+  }),
+  errors: z
+    .record(z.string(), count)
+    .optional()
+    .meta({ description: 'Failed and refused requests by the code of their error. Only with `hour`.' }),
+  firstTokenMs: z.strictObject({ p50: count, p95: count }).nullable().optional().meta({
+    description:
+      'Percentiles of the time to the first token, from a fixed histogram. Only with `hour`; null: none had one.',
+  }),
+};
+const sums = {
+  ...shape,
+  ...ofHours,
   cost: z
     .string()
     .optional()
@@ -251,18 +293,19 @@ const costs = {
 export const usageReportSchema = named(
   'UsageReport',
   z.strictObject({
-    start: date,
-    end: date.meta({ description: 'The last day; it is included.' }),
+    start: z.string().meta({ description: 'The first day, or hour with `hour`.' }),
+    end: z.string().meta({ description: 'The last day or hour; it is included.' }),
     unit: z.literal('tokens'),
     groupBy: z.array(z.enum(groupNames)),
     currency: z.string().optional().meta({ description: 'Of `cost`, ISO 4217.' }),
-    total: z.strictObject({ ...detailCounts, ...costs }).meta({ description: 'Of all usage in the range.' }),
+    total: z.strictObject(sums).meta({ description: 'Of all usage in the range.' }),
     data: z
       .array(
         z.strictObject({
           account: z.string().optional(),
           name: z.string().optional().meta({ description: 'The display name of the account.' }),
           day: date.optional().meta({ description: 'The day of admission, UTC.' }),
+          hour: z.iso.datetime().optional().meta({ description: 'The beginning of the hour of admission.' }),
           model: z.string().optional().meta({ description: 'The own name of the model, if an alias was used.' }),
           key: z
             .string()
@@ -270,8 +313,7 @@ export const usageReportSchema = named(
             .optional()
             .meta({ description: 'The id of the API key that was used; null: a sign-in token.' }),
           endpoint: z.string().optional().meta({ description: 'The path of the endpoint.' }),
-          ...detailCounts,
-          ...costs,
+          ...sums,
         }),
       )
       .meta({ description: 'At most 10,000 rows, with a field for each group, by their values.' }),

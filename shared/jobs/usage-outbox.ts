@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { partitionCount } from '../redis/keys.ts';
 import { type UsageRecord, usageAttemptSchema, usageRecordSchema } from '../store/usage/usage-record.ts';
+import type { Refusals } from '../store/usage/usage-tables.ts';
 import { wholeNumber } from './replies.ts';
 
 /**
@@ -50,6 +51,33 @@ export function parseOutboxEntry(streamId: string, fields: Readonly<Record<strin
     settledAt: new Date(settledAt),
     entry: entryOf(streamId),
   };
+}
+
+/**
+ * Refusals of an account in one hour, as an ingress has counted them (contract.md#r14-hours): how many by key and code. `account` is empty for
+ * callers that are not known.
+ */
+const refusalsSchema = z.object({
+  account: z.string(),
+  start: z.string(),
+  counts: z.array(z.object({ keyId: z.string(), code: z.string(), requests: z.int().positive() })),
+});
+
+export type RefusalReport = z.infer<typeof refusalsSchema>;
+
+/** The fields of an outbox entry with refusals. Unlike a usage event it has no `account`, which scripts look for. */
+export function refusalFields(report: RefusalReport): Record<'refusals', string> {
+  return { refusals: JSON.stringify(report) };
+}
+
+/** Returns the refusals of an outbox entry; undefined if it is a usage event. Throws if this program did not write the entry. */
+export function parseRefusals(
+  streamId: string,
+  { refusals: text }: Readonly<Record<string, string>>,
+): Refusals[] | undefined {
+  if (text === undefined) return undefined;
+  const { account, start, counts } = refusalsSchema.parse(JSON.parse(text));
+  return counts.map((count) => ({ account, start, ...count, entry: entryOf(streamId) }));
 }
 
 /** Pads a stream id (`<milliseconds>-<sequence>`), so that two padded ids compare as text in the order of the ids. */

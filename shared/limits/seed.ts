@@ -60,7 +60,7 @@ export function createSeed(deps: { redis: Redis; store: Pick<UsageStore, 'findUs
       return { chargedTokens, overageTokens, lastEntry: sum?.lastEntry };
     }
     const found = await store.findKeyUsage({ account, keyId, month });
-    const places = found.map(({ day, model, endpoint, lastEntry }) => {
+    const places = found.map(({ start: day, model, endpoint, lastEntry }) => {
       return [`${Date.parse(day) / dayMs} ${model} ${endpoint}`, streamIdOf(lastEntry)];
     });
     const chargedTokens = found.reduce((sum, { counts }) => sum + counts.chargedTokens, 0);

@@ -71,7 +71,8 @@ async function measureUsage({ store, sizes, count }: Measured & { count: number 
   const of = (...tables: string[]) => ({ bytes: bytesOf(after, before, tables, count) });
   return {
     usageRecord: of('usage_records'),
-    usageDetail: of('usage_details'),
+    usageDetail: of('usage_days'),
+    usageHour: of('usage_hours'),
     usageTotal: of('usage_sums'),
   };
 }

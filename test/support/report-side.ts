@@ -2,18 +2,27 @@ import { parse } from 'csv-parse/sync';
 import type { GroupName } from '../../ingress/usage/usage-query.ts';
 import type { Prices } from '../../shared/plan-file/plan-file.ts';
 import type { UsageRecord } from '../../shared/store/usage/usage-record.ts';
-import { countsOf, type UsageDetail } from '../../shared/store/usage/usage-tables.ts';
+import { countsOf, type UsageDetail, type UsageUnit } from '../../shared/store/usage/usage-tables.ts';
 
-/** The details of these records, as a store returns them: by account, then by day, in pieces. */
-export async function* detailsOf(records: readonly UsageRecord[], pieceLength = 7): AsyncGenerator<UsageDetail[]> {
-  const groups = Map.groupBy(records, ({ account, admittedAt, model, keyId, endpoint }) =>
-    JSON.stringify([account, admittedAt.toISOString().slice(0, 10), model, keyId, endpoint]),
+type Given = { pieceLength?: number; unit?: UsageUnit };
+
+/** The details of these records, as a store returns them: by account, then by day or hour, in pieces. */
+export async function* detailsOf(
+  records: readonly UsageRecord[],
+  { pieceLength = 7, unit = 'day' }: Given = {},
+): AsyncGenerator<UsageDetail[]> {
+  const groups = Map.groupBy(records, ({ account, admittedAt, model, keyId, endpoint, code, outcome }) =>
+    JSON.stringify([
+      ...[account, admittedAt.toISOString().slice(0, unit === 'day' ? 10 : 13), model, keyId, endpoint],
+      unit === 'day' ? '' : (code ?? outcome),
+    ]),
   );
   const details = [...groups]
     .sort(([one], [other]) => (one < other ? -1 : 1))
     .map(([id, group]) => {
-      const [account, day, model, keyId, endpoint] = JSON.parse(id) as [string, string, string, string, string];
-      return { account, month: day.slice(0, 7), day, model, keyId, endpoint, counts: countsOf(group), lastEntry: '' };
+      const [account = '', start = '', model = '', keyId = '', endpoint = '', code = ''] = JSON.parse(id) as string[];
+      const place = { account, month: start.slice(0, 7), unit, start, model, keyId, endpoint, code };
+      return { ...place, counts: countsOf(group), lastEntry: '' };
     });
   for (let from = 0; from < details.length; from += pieceLength) yield details.slice(from, from + pieceLength);
 }
@@ -24,11 +33,13 @@ export type TextRow = Record<string, string>;
 /** The rows of a report, computed record by record, without the code under test. */
 export function expectedRows(
   records: readonly UsageRecord[],
-  { groups, prices, currency }: { groups: readonly GroupName[] } & Prices,
+  { unit = 'day', groups, prices, currency }: { unit?: UsageUnit; groups: readonly GroupName[] } & Prices,
 ): TextRow[] {
   const valuesOf = (record: UsageRecord) => {
     const { account, admittedAt, model, keyId, endpoint } = record;
-    const all = { account, day: admittedAt.toISOString().slice(0, 10), model, key: keyId, endpoint };
+    const time = admittedAt.toISOString();
+    const [day, hour] = [time.slice(0, 10), `${time.slice(0, 13)}:00:00Z`];
+    const all = { account, day, hour, model, key: keyId, endpoint };
     return groups.map((name) => [name, all[name]] as const);
   };
   const byValues = Map.groupBy(records, (record) => JSON.stringify(valuesOf(record)));
@@ -45,6 +56,7 @@ export function expectedRows(
       completionTokens: sum(({ completionTokens }) => completionTokens),
       chargedTokens: sum(({ chargedTokens }) => chargedTokens),
       overageTokens: sum(({ overage, chargedTokens }) => (overage ? chargedTokens : 0)),
+      ...(unit === 'hour' && expectedOfHours(group)),
       ...(prices && {
         cost: expectedCost(group, prices),
         currency,
@@ -54,6 +66,15 @@ export function expectedRows(
       }),
     };
   });
+}
+
+/** Every first token of these tests comes after 200 ms, in the class from 100 to 200. */
+function expectedOfHours(records: readonly UsageRecord[]): TextRow {
+  const failed = records.filter(({ outcome }) => outcome === 'failed' || outcome === 'lost');
+  const byCode = Map.groupBy(failed, ({ code, outcome }) => code ?? outcome);
+  const counts = [...byCode].map(([code, group]) => [code, group.length] as const);
+  const errors = Object.fromEntries(counts.sort(([one], [other]) => (one < other ? -1 : 1)));
+  return { refused: '0', errors: JSON.stringify(errors), firstTokenMsP50: '150', firstTokenMsP95: '195' };
 }
 
 function priceAt({ model, admittedAt }: UsageRecord, prices: NonNullable<Prices['prices']>) {

@@ -57,6 +57,10 @@ export function createAnswerRoom({ held, bytesMax }: { held: HeldAnswer; bytesMa
   };
 }
 
+function noToken(waitedMs: number): BackendError {
+  return new BackendError('first_token_timeout', `no token within ${waitedMs} ms`, { waitedMs });
+}
+
 /** Both fail with `BackendError`, or with the reader's error. When `signal` is aborted, the call and its connection end at once. */
 export function createCallBackend({
   agents,
@@ -71,7 +75,9 @@ export function createCallBackend({
 
   function expectBytes<Result>({ expectWithin, fail }: Exchange<Result>): void {
     const { idleMs } = timeouts();
-    expectWithin(idleMs, () => fail(new BackendError('idle_timeout', `nothing for ${idleMs} ms`)));
+    expectWithin(idleMs, () =>
+      fail(new BackendError('idle_timeout', `nothing for ${idleMs} ms`, { waitedMs: idleMs })),
+    );
   }
 
   /** A backend that gives tokens to other calls is not silent, but busy (contract.md#ms16-silence): the call waits up to its deadline. */
@@ -79,7 +85,7 @@ export function createCallBackend({
     const { firstTokenMs } = timeouts();
     answer.expectWithin(firstTokenMs, () => {
       if (call.isBusy(firstTokenMs)) expectToken(call, answer);
-      else answer.fail(new BackendError('first_token_timeout', `no token within ${firstTokenMs} ms`));
+      else answer.fail(noToken(firstTokenMs));
     });
   }
 

@@ -85,12 +85,15 @@ type EndedRun = {
   ledger: RunLedger;
 };
 
+/** How a request ended. `code` and `status`: of the error that its client got. */
+export type ReportedEnd = Pick<UsageReport, 'outcome' | 'code' | 'status'>;
+
 export const noTokens: TokenUsage = { promptTokens: 0, completionTokens: 0, cachedTokens: 0, estimated: true };
 
 /** The content of a request's usage record, by the run that ends it (contract.md#n13-failed-answers). */
 export function usageReport(
   { job, batch, run, ledger }: EndedRun,
-  outcome: UsageReport['outcome'],
+  { outcome, code, status }: ReportedEnd,
   usage: TokenUsage,
 ): UsageReport {
   const { keyId, plan, model, requestedModel, tier, endpoint, earlierRuns } = job;
@@ -109,6 +112,8 @@ export function usageReport(
     cachedTokens,
     counted: estimated ? 'estimated' : 'reported',
     outcome,
+    ...(code !== undefined && { code }),
+    ...(status !== undefined && { status }),
     ...ledger.timing(),
     ...(answerId !== undefined && { answerId }),
     attempts: [...earlierRuns.flatMap(({ attempts }) => attempts), ...ledger.attempts()],

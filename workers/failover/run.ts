@@ -76,7 +76,9 @@ export type StartedRun = Run & CallingRun;
 
 const waits: ReadonlySet<AttemptOutcome> = new Set(['busy', 'loading']);
 
-export type AttemptEnd = Pick<UsageAttempt, 'rule' | 'status' | 'isLoss'> & { outcome: AttemptOutcome };
+export type AttemptEnd = Pick<UsageAttempt, 'cause' | 'address' | 'rule' | 'status' | 'isLoss'> & {
+  outcome: AttemptOutcome;
+};
 
 /** Records what one run of a job does, for its usage record. Times are milliseconds since the request was admitted. */
 export function createRunLedger({

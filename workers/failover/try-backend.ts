@@ -13,8 +13,9 @@ import type { Slot, SlotEnd } from '../backends/reservation.ts';
 import { type Answer, answerStream, answerWhole, type RunAnswer, type UsageCounter } from './answer-request.ts';
 import type { CallLimits } from './call-limits.ts';
 import { type Decision, decideOutcome } from './decide-outcome.ts';
+import { causeOf, stopCauses } from './failure-cause.ts';
 import { treatments } from './outcome.ts';
-import type { AttemptEnd, CallingRun } from './run.ts';
+import type { AttemptEnd, CallingRun, StopReason } from './run.ts';
 import { type AttemptSpan, traceAttempt } from './trace-run.ts';
 
 /**
@@ -90,7 +91,7 @@ export function createTryBackend(deps: Deps): TryBackend {
       run.held.release();
       const wasSilent = !progress.hasHead() && performance.now() - begunAt >= deps.firstTokenMs();
       const { attempt, slotEnd, result } = failureOf(error, { signal, hasText: hasText(), wasSilent });
-      end(attempt, slotEnd);
+      end({ ...attempt, address: new URL(backend.url).host }, slotEnd);
       if (result.outcome === 'failed')
         logAttempt(error, result.decision, { requestId: job.requestId, backend: name, endpoint: job.endpoint });
       return { ...result, ...progress.soFar() };
@@ -114,21 +115,26 @@ function failureOf(
 ): Failure {
   // An error in passing the answer on is ours, and no reason to ask another backend.
   if (!(error instanceof BackendError)) {
-    return { attempt: { outcome: 'fault' }, slotEnd: { outcome: 'abandoned' }, result: { outcome: 'fault', error } };
+    return {
+      attempt: { outcome: 'fault', cause: 'an internal error' },
+      slotEnd: { outcome: 'abandoned' },
+      result: { outcome: 'fault', error },
+    };
   }
   if (signal.aborted) {
     // Whole answers have no first-token timeout: only the deadline shows that a backend is silent.
     const isSilent = wasSilent && signal.reason === 'deadline';
     const slotEnd: SlotEnd = isSilent ? { outcome: 'failed', evidence: 'silence' } : { outcome: 'abandoned' };
-    return { attempt: { outcome: 'stopped' }, slotEnd, result: { outcome: 'stopped' } };
+    const cause = stopCauses[signal.reason as StopReason]; // nothing else aborts the signal of a run
+    return { attempt: { outcome: 'stopped', cause }, slotEnd, result: { outcome: 'stopped' } };
   }
   if (error.fault === 'too_large') {
     const result = { outcome: 'too_large' } as const;
-    return { attempt: result, slotEnd: { outcome: 'answered' }, result };
+    return { attempt: { ...result, cause: causeOf(error, undefined) }, slotEnd: { outcome: 'answered' }, result };
   }
   const decision = decideOutcome(error, { hasText });
   const { outcome, rule, status, isLoss } = decision;
-  const attempt: AttemptEnd = { outcome, rule };
+  const attempt: AttemptEnd = { outcome, cause: causeOf(error, status), rule };
   if (status !== undefined) attempt.status = status;
   if (isLoss) attempt.isLoss = true;
   return { attempt, slotEnd: slotEndOf(decision), result: { outcome: 'failed', decision } };

@@ -1,4 +1,4 @@
-import { ApiError, replyLost } from '../../shared/errors.ts';
+import { ApiError, errorStatus, replyLost } from '../../shared/errors.ts';
 import {
   type ClaimEnd,
   type KeptAnswers,
@@ -15,7 +15,7 @@ import type { Log } from '../../shared/process/log.ts';
 import { countSettled, type LimitMetrics } from '../../shared/process/metrics.ts';
 import { traceSettlement } from '../../shared/tracing/span.ts';
 import type { Answer } from '../failover/answer-request.ts';
-import { noTokens, usageReport } from '../failover/answer-usage.ts';
+import { noTokens, type ReportedEnd, usageReport } from '../failover/answer-usage.ts';
 import type { Run } from '../failover/run.ts';
 import { bytesOfBody } from '../replies/send-pieces.ts';
 import type { ReplySender } from '../replies/send-reply.ts';
@@ -43,7 +43,7 @@ export function createEndRequest(deps: {
   return async function endRequest(run, ending) {
     const { job, reply, takenAt } = run;
     const usage = ending.usage ?? noTokens;
-    const report = usageReport({ ...run, batch: null }, ending.outcome, usage);
+    const report = usageReport({ ...run, batch: null }, endReported(run, ending), usage);
     const chargedTokens = usage.promptTokens + usage.completionTokens;
     const claim = claimOf(run, ending, chargedTokens);
     const last = claim?.end === 'lost' ? withoutRepeat(ending) : ending;
@@ -103,6 +103,15 @@ export function createEndRequest(deps: {
         'a run was not settled: another run had begun, or the request had ended',
       );
   }
+}
+
+/** An error at the end of a stream comes after a status of 200. A client that has left gets none. */
+function endReported({ job, ledger }: Run, ending: RequestEnd): ReportedEnd {
+  const { outcome } = ending;
+  if (!('error' in ending) || outcome === 'cancelled') return { outcome };
+  const { code } = ending.error;
+  const hasBegun = job.stream && ledger.timing().firstTokenMs !== null;
+  return { outcome, code, status: hasBegun ? 200 : errorStatus(code) };
 }
 
 type ClaimedJob = Pick<InferenceJob, 'account' | 'endpoint'> & { claim: NonNullable<InferenceJob['claim']> };

@@ -1,10 +1,11 @@
 import { ApiError } from '../../shared/errors.ts';
-import { fieldsOf, parseOutboxEntry } from '../../shared/jobs/usage-outbox.ts';
+import { fieldsOf, parseOutboxEntry, parseRefusals } from '../../shared/jobs/usage-outbox.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { outboxKey, outboxMarksKey, outboxUnreadableKey } from '../../shared/redis/keys.ts';
 import type { UsageRecord } from '../../shared/store/usage/usage-record.ts';
 import type { UsageStore } from '../../shared/store/usage/usage-store.ts';
+import type { Refusals } from '../../shared/store/usage/usage-tables.ts';
 import type { Backoff } from '../upkeep/backoff.ts';
 import { createMarkDrained, type TrimOutbox, type TrimSchedule } from './outbox.ts';
 import type { UsageMetrics } from './usage-metrics.ts';
@@ -13,6 +14,8 @@ const entriesAtOnce = 500;
 
 /** `upTo`: the stream id up to which the partition's outbox is in the store. `records`: how many this call has stored. */
 export type DrainReport = { upTo: string; records: number; more: boolean };
+
+type Entry = { record: UsageRecord } | { refusals: Refusals[] };
 
 /** Called with records once they are stored, and before they are marked as drained. A failure fails the call, which is then repeated. */
 export type OnStored = (records: readonly UsageRecord[]) => Promise<void>;
@@ -29,7 +32,7 @@ export function createDrainPartition({
   log,
 }: {
   redis: Redis;
-  store: Pick<UsageStore, 'recordUsage'>;
+  store: Pick<UsageStore, 'recordUsage' | 'recordRefusals'>;
   onStored?: OnStored;
   metrics: Pick<UsageMetrics, 'usageDrained' | 'usageUnreadable'>;
   log: Pick<Log, 'error'>;
@@ -37,9 +40,11 @@ export function createDrainPartition({
   const markDrained = createMarkDrained(redis);
 
   /** Undefined if the entry cannot be read, because another version of this program wrote it. It must not block the next entries. */
-  function read(partition: number, id: string, fields: readonly string[]): UsageRecord | undefined {
+  function read(partition: number, id: string, entry: readonly string[]): Entry | undefined {
     try {
-      return parseOutboxEntry(id, fieldsOf(fields));
+      const fields = fieldsOf(entry);
+      const refusals = parseRefusals(id, fields);
+      return refusals === undefined ? { record: parseOutboxEntry(id, fields) } : { refusals };
     } catch {
       metrics.usageUnreadable.inc();
       // Only its position is logged: the parser's error may quote its content.
@@ -62,11 +67,14 @@ export function createDrainPartition({
     if (last === undefined) return { upTo: drained, records: 0, more: false };
 
     const records: UsageRecord[] = [];
+    const refusals: Refusals[] = [];
     for (const [id, fields] of entries) {
-      const record = read(partition, id, fields);
-      if (record !== undefined) records.push(record);
-      else await setAside(partition, id, fields);
+      const found = read(partition, id, fields);
+      if (found === undefined) await setAside(partition, id, fields);
+      else if ('record' in found) records.push(found.record);
+      else refusals.push(...found.refusals);
     }
+    if (refusals.length > 0) await store.recordRefusals(refusals);
     if (records.length > 0) {
       await store.recordUsage(records);
       await onStored(records);

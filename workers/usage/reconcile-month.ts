@@ -8,7 +8,7 @@ import { countersKey, outboxKey, outboxMarksKey, partitionOf } from '../../share
 import type { Store } from '../../shared/store/records/store.ts';
 import type { UsageMonth, UsageSum } from '../../shared/store/usage/usage-record.ts';
 import type { UsageStore } from '../../shared/store/usage/usage-store.ts';
-import { firstMonthKept } from './remove-old-months.ts';
+import { firstMonthKept } from './remove-old-usage.ts';
 
 export type ReconcileStore = Pick<Store, 'accounts' | 'usage'>;
 

@@ -13,7 +13,7 @@ import {
   type ReconcileStore,
   type RetryUnavailable,
 } from './reconcile-month.ts';
-import { firstMonthKept } from './remove-old-months.ts';
+import { firstMonthKept } from './remove-old-usage.ts';
 
 type Amount = { tokens: number; months: number };
 

@@ -18,7 +18,7 @@ import { createShareKeptRoom, type KeptMetrics } from '../upkeep/share-kept-room
 import { createDrainHeld, createDrainPartition, type OnStored } from './drain-partition.ts';
 import { createTrimOutbox, createTrimSchedule } from './outbox.ts';
 import { createPartitionLocks } from './partition-locks.ts';
-import { createRemoveOldMonths } from './remove-old-months.ts';
+import { createRemoveOldUsage } from './remove-old-usage.ts';
 import { createObserveOutboxes, type UsageMetrics } from './usage-metrics.ts';
 
 /** The partitions of a dead worker become free after this time. A live worker renews its locks three times in it. */
@@ -82,7 +82,7 @@ export function openUsageDrainer(deps: {
  */
 export function createUsageDrainer(deps: {
   redis: Redis;
-  store: Pick<UsageStore, 'recordUsage' | 'removeUsageBefore'>;
+  store: Pick<UsageStore, 'recordUsage' | 'recordRefusals' | 'removeUsageBefore' | 'removeOldHours'>;
   /** Unlike that of any other worker, also of a worker that ran before. */
   workerId: string;
   onStored?: OnStored;
@@ -117,11 +117,11 @@ export function createUsageDrainer(deps: {
   const pause = (ms: number) => sleep(ms, undefined, { signal });
   /** Workers that started together do not stay in step. */
   const jitter = (ms: number) => ms * (0.75 + random() / 4);
-  const removeOldMonths = createRemoveOldMonths({ redis, store, monthsKept, log });
+  const removeOldUsage = createRemoveOldUsage({ redis, store, monthsKept, log });
   const upkeep = createPartitionUpkeep({
     held,
     expireLeases,
-    removeOldMonths,
+    removeOldUsage,
     shareKeptRoom,
     notify,
     attempt,
@@ -156,7 +156,7 @@ export function createUsageDrainer(deps: {
     });
   }
 
-  const steps = [renewLocks, checkOutboxes, drain, upkeep.expire, upkeep.removeMonths, upkeep.shareKeptRoom];
+  const steps = [renewLocks, checkOutboxes, drain, upkeep.expire, upkeep.removeUsage, upkeep.shareKeptRoom];
   const loops = steps.map((step) => repeat(step, signal));
   return {
     held,
@@ -231,16 +231,16 @@ const upkeepCheckMs = 10_000;
 const leadingPartition = 0;
 const shareEveryMs = 1_000;
 
-type UpkeepTask = 'expiring leases' | 'removing old months' | 'sharing the room for kept answers';
+type UpkeepTask = 'expiring leases' | 'removing old usage' | 'sharing the room for kept answers';
 
 /**
- * Expires the leases of the partitions that this worker holds, removes old months, and shares the room for kept answers. Each function is
+ * Expires the leases of the partitions that this worker holds, removes old usage, and shares the room for kept answers. Each function is
  * one round, and fails only when `signal` is aborted.
  */
 function createPartitionUpkeep(deps: {
   held: () => readonly number[];
   expireLeases: ExpireLeases;
-  removeOldMonths: (signal: AbortSignal) => Promise<void>;
+  removeOldUsage: (signal: AbortSignal) => Promise<void>;
   shareKeptRoom: () => Promise<void>;
   /** Called if there is usage in the outbox of this partition. */
   notify: (partition: number) => void;
@@ -271,9 +271,9 @@ function createPartitionUpkeep(deps: {
       }
       await pause(expireEveryMs);
     },
-    async removeMonths(): Promise<void> {
+    async removeUsage(): Promise<void> {
       if (held().includes(leadingPartition) && now() >= removeAt) {
-        const removed = await attempt('removing old months', () => deps.removeOldMonths(signal));
+        const removed = await attempt('removing old usage', () => deps.removeOldUsage(signal));
         removeAt = now() + (removed ? removeEveryMs : upkeepAgainMs);
       }
       await pause(upkeepCheckMs);

@@ -33,7 +33,7 @@ export type ErrorContent = {
 
 /**
  * What is known of the call. `retryAfterMs`: how long the backend asked not to be called. `wasSent`: the complete request was sent, so the
- * request itself may be the cause.
+ * request itself may be the cause. `waitedMs`: the time limit that was over.
  */
 type Details = {
   cause?: unknown;
@@ -41,6 +41,7 @@ type Details = {
   said?: ErrorContent;
   retryAfterMs?: number | undefined;
   wasSent?: boolean;
+  waitedMs?: number;
 };
 
 /**
@@ -53,6 +54,7 @@ export class BackendError extends Error {
   readonly status: number | undefined;
   readonly retryAfterMs: number | undefined;
   readonly wasSent: boolean;
+  readonly waitedMs: number | undefined;
   /** No property of its own: a log has all of these, and must not have the words. */
   readonly #said: ErrorContent | undefined;
 
@@ -63,6 +65,7 @@ export class BackendError extends Error {
     this.#said = details.said;
     this.retryAfterMs = details.retryAfterMs;
     this.wasSent = details.wasSent ?? true;
+    this.waitedMs = details.waitedMs;
   }
 
   get said(): ErrorContent | undefined {

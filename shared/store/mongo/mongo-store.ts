@@ -7,25 +7,27 @@ import { createMongoDocuments } from './mongo-documents.ts';
 import { type CollectionIndexes, listMissingIndexes } from './mongo-indexes.ts';
 import { indexesOf } from './mongo-select.ts';
 import { createMongoUsage } from './mongo-usage.ts';
-import { detailIndexes, usageIndexes } from './mongo-usage-documents.ts';
+import { detailIndexes, refusalIndexes, usageIndexes } from './mongo-usage-documents.ts';
 
 const buildInfoSchema = z.object({ version: z.string() });
 
 export const allIndexes: readonly CollectionIndexes[] = [
-  ...[...usageIndexes, detailIndexes, ...fileIndexes],
+  ...[...usageIndexes, detailIndexes.day, detailIndexes.hour, refusalIndexes, ...fileIndexes],
   ...collections.map(indexesOf),
 ];
+
+type Options = Omit<Parameters<typeof createMongoCalls>[1], 'indexes'> & { now?: () => number };
 
 /**
  * The store in a MongoDB database. A call that failed with `SERVICE_UNAVAILABLE` may have been executed. Throws if the URL is invalid or
  * names no database.
  */
-export function openMongoStore(url: string, options: Omit<Parameters<typeof createMongoCalls>[1], 'indexes'>): Store {
+export function openMongoStore(url: string, { now, ...options }: Options): Store {
   const calls = createMongoCalls(url, { ...options, indexes: allIndexes });
   const { call, database, topology } = calls;
   return {
     ...createDocumentStores((collection) => createMongoDocuments(calls, collection)),
-    usage: createUsageStore(createMongoUsage(calls)),
+    usage: createUsageStore(createMongoUsage(calls), { now }),
     files: createGridFsFileStore(calls),
 
     async describe() {

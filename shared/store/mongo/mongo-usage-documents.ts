@@ -16,10 +16,13 @@ import {
   countsOf,
   type DetailBatch,
   type DetailChange,
+  type DetailPlace,
   detailId,
   type KeptDetail,
   type KeptSum,
+  type Refusals,
   type UsageDetail,
+  type UsageUnit,
 } from '../usage/usage-tables.ts';
 import { type CollectionIndexes, index } from './mongo-indexes.ts';
 
@@ -115,10 +118,11 @@ const detailDocumentSchema = z.object({
   _id: z.string(),
   account: z.string(),
   month: z.string(),
-  day: z.string(),
+  start: z.string(),
   model: z.string(),
   keyId: z.string(),
   endpoint: z.string(),
+  code: z.string(),
   lastEntry: z.string(),
   repairs: z.int(),
   counts: detailCountsSchema,
@@ -126,31 +130,31 @@ const detailDocumentSchema = z.object({
 
 type DetailDocument = z.infer<typeof detailDocumentSchema>;
 
-/** By account, month and day for exports; by month and id to remove old details. */
-export const detailIndexes: CollectionIndexes = {
-  collection: 'usage_details',
-  indexes: [index({ account: 1, month: 1, day: 1 }), index({ month: 1, _id: 1 })],
+/** By account, month and time for exports; by month and id, and by hour, to remove old details. Hours of all accounts are read by hour. */
+export const detailIndexes: Record<UsageUnit, CollectionIndexes> = {
+  day: { collection: 'usage_days', indexes: [index({ account: 1, month: 1, start: 1 }), index({ month: 1, _id: 1 })] },
+  hour: { collection: 'usage_hours', indexes: [index({ month: 1, _id: 1 }), index({ start: 1, _id: 1 })] },
 };
 
 /** One document for each detail. Its account is the shard key, so every filter has it (contract.md#r12-shards). */
-export function detailsOf(database: Db): Collection<DetailDocument> {
-  return database.collection(detailIndexes.collection);
+export function detailsOf(database: Db, unit: UsageUnit): Collection<DetailDocument> {
+  return database.collection(detailIndexes[unit].collection);
 }
 
 /** Adds records to a detail that is not past them. If it is past them, the upsert fails with a duplicate key, like that of a sum. */
 export function detailMoveOf(batch: DetailBatch) {
-  const { account, unsummed, lastEntry, month, day, model, keyId, endpoint } = batch;
+  const { account, unsummed, lastEntry, month, start, model, keyId, endpoint, code } = batch;
   const filter = { _id: detailId(batch), account, lastEntry: { $lt: unsummed[0]?.entry ?? '' } };
   const update = {
     $inc: incrementsOf('counts', countsOf(unsummed), detailCountNames),
     $set: { lastEntry },
-    $setOnInsert: { month, day, model, keyId, endpoint, repairs: 0 },
+    $setOnInsert: { month, start, model, keyId, endpoint, code, repairs: 0 },
   };
   return { updateOne: { filter, update, upsert: true } };
 }
 
 /** Replaces a detail that is still as it was kept, or inserts one that did not exist. */
-export function detailChangeOf({ detail, kept }: DetailChange) {
+export function detailChangeOf({ detail: { unit: _, ...detail }, kept }: DetailChange) {
   const { counts, lastEntry } = detail;
   const _id = detailId(detail);
   if (kept === undefined) return { insertOne: { document: { _id, ...detail, repairs: 0 } } };
@@ -158,14 +162,57 @@ export function detailChangeOf({ detail, kept }: DetailChange) {
   return { updateOne: { filter, update: { $set: { counts, lastEntry, repairs: kept.repairs + 1 } } } };
 }
 
-/** Ids of details begin with account and month, so that those of a month, or from a day on, are one range. */
-export function detailRange({ account, month }: UsageMonth, fromDay: string): { $gte: string; $lt: string } {
+/** Ids of details begin with account and month, so that those of a month, or from a day or hour on, are one range. */
+export function detailRange({ account, month }: UsageMonth, from: string): { $gte: string; $lt: string } {
   const start = JSON.stringify([account, month]).slice(0, -1);
   // The comma after the month, then the character after the comma.
-  return { $gte: `${start},"${fromDay}`, $lt: `${start}-` };
+  return { $gte: `${start},"${from}`, $lt: `${start}-` };
 }
 
-export function readDetailDocument(found: unknown): KeptDetail {
+/** The ids of the details of one day or hour. */
+export function detailRangeOf({ account, month, start }: DetailPlace): { $gte: string; $lt: string } {
+  const prefix = JSON.stringify([account, month, start]).slice(0, -1);
+  return { $gte: `${prefix},`, $lt: `${prefix}-` };
+}
+
+export function readDetailDocument(found: unknown, unit: UsageUnit): KeptDetail {
   const { _id, repairs, ...detail } = detailDocumentSchema.parse(found);
-  return { detail: detail satisfies UsageDetail, repairs };
+  return { detail: { ...detail, unit } satisfies UsageDetail, repairs };
+}
+
+const refusalsDocumentSchema = z.object({
+  _id: z.string(),
+  account: z.string(),
+  start: z.string(),
+  keyId: z.string(),
+  code: z.string(),
+  requests: z.int(),
+  lastEntry: z.string(),
+});
+
+type RefusalsDocument = z.infer<typeof refusalsDocumentSchema>;
+
+export const refusalIndexes: CollectionIndexes = {
+  collection: 'usage_refusals',
+  indexes: [index({ account: 1, start: 1, _id: 1 }), index({ start: 1, _id: 1 })],
+};
+
+export function refusalsOf(database: Db): Collection<RefusalsDocument> {
+  return database.collection(refusalIndexes.collection);
+}
+
+/** Adds refusals, unless the document is already past their entry: then the upsert fails with a duplicate key. */
+export function refusalMoveOf({ account, start, keyId, code, requests, entry }: Refusals) {
+  const filter = { _id: JSON.stringify([account, start, keyId, code]), account, lastEntry: { $lt: entry } };
+  const update = {
+    $inc: { requests },
+    $set: { lastEntry: entry },
+    $setOnInsert: { start, keyId, code },
+  };
+  return { updateOne: { filter, update, upsert: true } };
+}
+
+export function readRefusalsDocument(found: unknown): Refusals {
+  const { _id, lastEntry: entry, ...refusals } = refusalsDocumentSchema.parse(found);
+  return { ...refusals, entry };
 }

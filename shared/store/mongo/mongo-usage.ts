@@ -1,5 +1,4 @@
 import type { Collection, Filter } from 'mongodb';
-import { pauseBeforeRetry } from '../documents.ts';
 import { compareBytes } from '../lists.ts';
 import {
   byMonth,
@@ -11,28 +10,23 @@ import {
   type UsageSum,
   usageRecordSchema,
 } from '../usage/usage-record.ts';
-import {
-  type Addition,
-  byDetail,
-  type DetailBatch,
-  type DetailChange,
-  type DoubtfulMonth,
-  detailId,
-  type KeptSum,
-  type UsageTables,
-} from '../usage/usage-tables.ts';
+import { byDetail, type DoubtfulMonth, type KeptSum, placeOf, type UsageTables } from '../usage/usage-tables.ts';
 import type { MongoCalls } from './mongo-calls.ts';
 import { refusedAsDuplicates } from './mongo-indexes.ts';
 import {
-  detailChangeOf,
-  detailMoveOf,
-  detailRange,
+  createGroupHours,
+  createMongoDetails,
+  createMongoHours,
+  createMoveDetails,
+  moveAll,
+} from './mongo-usage-details.ts';
+import {
   detailsOf,
   moveOf,
   type RecordDocument,
-  readDetailDocument,
   readSumDocument,
   recordsOf,
+  refusalsOf,
   sumId,
   sumsOf,
   toRecordDocument,
@@ -42,7 +36,7 @@ import {
 
 type ByMonth = { _id: string } & UsageMonth;
 
-/** Stores records, sums and details in three collections, as one document each. */
+/** Stores records, sums, details of days and of hours, and refusals in five collections, as one document each. */
 export function createMongoUsage(calls: MongoCalls): UsageTables {
   const { call, durable, database } = calls;
   const records = recordsOf(database);
@@ -52,8 +46,9 @@ export function createMongoUsage(calls: MongoCalls): UsageTables {
   return {
     ...createMongoDetails(calls),
     ...createFindRecords(calls),
+    ...createMongoHours(calls),
     take: createTakeUsage(calls),
-    removeBefore: createRemoveUsage(calls),
+    ...createRemoveUsage(calls),
 
     readSum: (month) =>
       call(async () => {
@@ -149,106 +144,68 @@ function toRecord(found: { _id: unknown }): UsageRecord {
   return usageRecordSchema.parse(withRequestId(found));
 }
 
-type OfMonth = { _id: string; month: string };
+type Removable = { _id: string; month: string; start: string };
 
 /** A piece takes a small part of a call's 5 s also on a slow server. */
 const pieceMsWanted = 500;
 const [piecesMin, piecesMax] = [500, 20_000];
 
 /**
- * Removes one month after the other, each in pieces up to a boundary in the order of ids, which the index on month and id finds. Details
- * come after their records, and sums last, because they list the months.
+ * Removes one month or hour after the other, each in pieces up to a boundary in the order of ids, which the index on it and the id finds.
+ * Details come after their records, and sums last, because they list the months.
  */
-function createRemoveUsage({ call, database }: MongoCalls): UsageTables['removeBefore'] {
-  const collections = [recordsOf(database), detailsOf(database), sumsOf(database)].map(({ collectionName }) =>
-    database.collection<OfMonth>(collectionName),
-  );
+function createRemoveUsage({ call, database }: MongoCalls): Pick<UsageTables, 'removeBefore' | 'removeHoursBefore'> {
+  const [days, hours] = [detailsOf(database, 'day'), detailsOf(database, 'hour')];
+  const named = (all: readonly { collectionName: string }[]) =>
+    all.map(({ collectionName }) => database.collection<Removable>(collectionName));
+  const ofMonths = named([recordsOf(database), days, hours, sumsOf(database)]);
+  const ofHours = named([hours, refusalsOf(database)]);
   let piece = piecesMin;
 
-  async function removePiece(collection: Collection<OfMonth>, month: string, signal: AbortSignal): Promise<number> {
+  async function removePiece(
+    collection: Collection<Removable>,
+    at: Filter<Removable>,
+    signal: AbortSignal,
+  ): Promise<number> {
     const byId = { projection: { _id: 1 }, sort: { _id: 1 }, skip: piece - 1 } as const;
-    const boundary = await collection.findOne({ month }, byId);
+    const boundary = await collection.findOne(at, byId);
     signal.throwIfAborted();
-    const filter = boundary === null ? { month } : { month, _id: { $lte: boundary._id } };
+    const filter = boundary === null ? at : { ...at, _id: { $lte: boundary._id } };
     return (await collection.deleteMany(filter)).deletedCount;
   }
 
-  return async function removeBefore(month) {
-    const startedAt = performance.now();
-    try {
-      return await call(async (signal) => {
-        for (const collection of collections) {
-          while (true) {
-            const options = { projection: { _id: 0, month: 1 }, sort: { month: 1 } } as const;
-            const oldest = await collection.findOne({ month: { $lt: month } }, options);
-            if (oldest === null) break;
-            const removed = await removePiece(collection, oldest.month, signal);
-            if (removed > 0) return removed; // otherwise another process has removed the same piece
-          }
-        }
-        return 0;
-      });
-    } finally {
-      const factor = pieceMsWanted / Math.max(1, performance.now() - startedAt);
-      piece = Math.round(Math.min(piecesMax, Math.max(piecesMin, piece * Math.min(2, factor))));
+  async function removeFirst(
+    collections: readonly Collection<Removable>[],
+    { by, before, signal }: { by: 'month' | 'start'; before: string; signal: AbortSignal },
+  ): Promise<number> {
+    for (const collection of collections) {
+      while (true) {
+        const options = { projection: { _id: 0, [by]: 1 }, sort: { [by]: 1 } } as const;
+        const oldest = await collection.findOne({ [by]: { $lt: before } }, options);
+        if (oldest === null) break;
+        const removed = await removePiece(collection, { [by]: oldest[by] }, signal);
+        if (removed > 0) return removed; // otherwise another process has removed the same piece
+      }
     }
-  };
+    return 0;
+  }
+
+  function removeBy(by: 'month' | 'start', collections: readonly Collection<Removable>[]) {
+    return async (before: string): Promise<number> => {
+      const startedAt = performance.now();
+      try {
+        return await call((signal) => removeFirst(collections, { by, before, signal }));
+      } finally {
+        const factor = pieceMsWanted / Math.max(1, performance.now() - startedAt);
+        piece = Math.round(Math.min(piecesMax, Math.max(piecesMin, piece * Math.min(2, factor))));
+      }
+    };
+  }
+
+  return { removeBefore: removeBy('month', ofMonths), removeHoursBefore: removeBy('start', ofHours) };
 }
 
 const recordsAtOnce = 500;
-
-type Moves<Batch> = {
-  write(batches: readonly Batch[]): Promise<unknown>;
-  /** Returns the last entry of each batch's document, by id; only what a failover cannot undo. */
-  readLastEntries(batches: readonly Batch[]): Promise<ReadonlyMap<string, string>>;
-  idOf(batch: Batch): string;
-  signal: AbortSignal;
-};
-
-/**
- * Repeats guarded updates until each entry is in its document, or the document is already past it. Returns the batches whose documents were
- * past some of their entries: another process has updated them.
- */
-async function moveAll<Batch extends Addition>(
-  batches: readonly Batch[],
-  { write, readLastEntries, idOf, signal }: Moves<Batch>,
-): Promise<Batch[]> {
-  const passed: Batch[] = [];
-  let waiting = batches.filter(({ unsummed }) => unsummed.length > 0);
-  for (let attempt = 1; waiting.length > 0; attempt += 1) {
-    signal.throwIfAborted(); // the caller has received a failure: nothing more may change
-    const indexes = await refusedAsDuplicates(write(waiting));
-    const refused = indexes.flatMap((index) => waiting[index] ?? []);
-    if (refused.length === 0) break;
-    const lastEntries = await readLastEntries(refused);
-    const rests = refused.map((batch) => {
-      const lastEntry = lastEntries.get(idOf(batch)) ?? '';
-      return { batch, rest: { ...batch, unsummed: after(batch.unsummed, lastEntry) } };
-    });
-    const isPassed = ({ batch, rest }: (typeof rests)[number]) => rest.unsummed.length < batch.unsummed.length;
-    passed.push(...rests.filter(isPassed).map(({ batch }) => batch));
-    waiting = rests.map(({ rest }) => rest).filter(({ unsummed }) => unsummed.length > 0);
-    if (waiting.length > 0) await pauseBeforeRetry(attempt, signal);
-  }
-  return passed;
-}
-
-/** Adds records to details, each in its own guarded update. Returns those that were past some of them. */
-function createMoveDetails(calls: MongoCalls) {
-  const details = detailsOf(calls.database);
-  return (batches: readonly DetailBatch[], signal: AbortSignal): Promise<DetailBatch[]> =>
-    moveAll<DetailBatch>(batches, {
-      write: (waiting) => details.bulkWrite(waiting.map(detailMoveOf), { ordered: false }),
-      async readLastEntries(refused) {
-        const accounts = [...new Set(refused.map(({ account }) => account))];
-        const filter = { _id: { $in: refused.map(detailId) }, account: { $in: accounts } };
-        const found = await details.find(filter, { projection: { lastEntry: 1 }, ...calls.durable() }).toArray();
-        return new Map(found.map(({ _id, lastEntry }) => [_id, lastEntry]));
-      },
-      idOf: detailId,
-      signal,
-    });
-}
 
 /**
  * Inserts records first, acknowledged by a majority, then updates details, then sums, each in its own guarded update
@@ -257,7 +214,8 @@ function createMoveDetails(calls: MongoCalls) {
 function createTakeUsage(calls: MongoCalls): UsageTables['take'] {
   const records = recordsOf(calls.database);
   const sums = sumsOf(calls.database);
-  const moveDetails = createMoveDetails(calls);
+  const [moveDays, moveHours] = [createMoveDetails(calls, 'day'), createMoveDetails(calls, 'hour')];
+  const groupHours = createGroupHours(calls);
 
   /** Inserts new records, and returns the entry under which each request's record is stored. */
   async function insert(batch: readonly UsageRecord[]): Promise<Map<string, string>> {
@@ -286,75 +244,26 @@ function createTakeUsage(calls: MongoCalls): UsageTables['take'] {
     });
   }
 
-  async function takeBatch(batch: readonly UsageRecord[]): Promise<DoubtfulMonth[]> {
+  async function takeBatch(batch: readonly UsageRecord[], hoursFrom: string): Promise<DoubtfulMonth[]> {
     const storedEntries = await calls.call(() => insert(batch));
     const batches = byMonth(batch, storedEntries);
-    const details = batches.flatMap((month) => byDetail(month, month.unsummed));
-    const passedDetails = new Set((await calls.call((signal) => moveDetails(details, signal))).map(sumId));
+    const days = batches.flatMap((month) => byDetail(month.unsummed, (record) => placeOf(month, record, 'day')));
+    const hours = await calls.call(() => groupHours(batches, hoursFrom));
+    const passed = await calls.call(async (signal) => {
+      const moved = await Promise.all([moveDays(days, signal), moveHours(hours, signal)]);
+      return moved.flat();
+    });
+    const passedDetails = new Set(passed.map(sumId));
     const passedSums = new Set((await calls.call((signal) => moveSums(batches, signal))).map(sumId));
     const isDoubtful = (month: MonthBatch) =>
       month.disputed || passedSums.has(sumId(month)) || passedDetails.has(sumId(month));
     return batches.filter(isDoubtful).map(({ account, month, lastEntry }) => ({ account, month, upTo: lastEntry }));
   }
 
-  return async function take(all) {
+  return async function take(all, hoursFrom) {
     const doubtful: DoubtfulMonth[] = [];
     for (let from = 0; from < all.length; from += recordsAtOnce)
-      doubtful.push(...(await takeBatch(all.slice(from, from + recordsAtOnce))));
+      doubtful.push(...(await takeBatch(all.slice(from, from + recordsAtOnce), hoursFrom)));
     return doubtful;
-  };
-}
-
-function after<Item extends { entry: string }>(items: readonly Item[], lastEntry: string): Item[] {
-  return items.filter(({ entry }) => entry > lastEntry);
-}
-
-const changesAtOnce = 500;
-
-type DetailTables = Pick<UsageTables, 'readDetails' | 'readMonthDetails' | 'compareAccounts' | 'replaceDetails'>;
-
-function createMongoDetails({ call, durable, database }: MongoCalls): DetailTables {
-  const details = detailsOf(database);
-
-  async function write(changes: readonly DetailChange[]): Promise<boolean> {
-    let matched = 0;
-    const refused = await refusedAsDuplicates(
-      details.bulkWrite(changes.map(detailChangeOf), { ordered: false }).then((result) => {
-        matched = result.matchedCount + result.insertedCount;
-      }),
-    );
-    return refused.length === 0 && matched === changes.length;
-  }
-
-  return {
-    readDetails: (month, { limit, keyId, ...page }) =>
-      call(async () => {
-        const range = detailRange(month, 'fromDay' in page ? page.fromDay : '');
-        const _id = 'after' in page ? { $gt: detailId(page.after), $lt: range.$lt } : range;
-        const options = { sort: { _id: 1 }, limit, ...durable() } as const;
-        const found = await details
-          .find({ account: month.account, _id, ...(keyId !== undefined && { keyId }) }, options)
-          .toArray();
-        return found.map(readDetailDocument);
-      }),
-
-    readMonthDetails: (month, { after, limit }) =>
-      call(async () => {
-        const filter = { month, ...(after !== undefined && { _id: { $gt: detailId(after) } }) };
-        const options = { sort: { _id: 1 }, limit, ...durable() } as const;
-        const found = await details.find(filter, options).toArray();
-        return found.map((document) => readDetailDocument(document).detail);
-      }),
-
-    // Ids of details are JSON and begin with the account.
-    compareAccounts: (one, other) => compareBytes(JSON.stringify(one), JSON.stringify(other)),
-
-    async replaceDetails(_month, changes) {
-      for (let from = 0; from < changes.length; from += changesAtOnce) {
-        const piece = changes.slice(from, from + changesAtOnce);
-        if (!(await call(() => write(piece)))) return false;
-      }
-      return true;
-    },
   };
 }

@@ -10,11 +10,12 @@ import { createUsageStore } from '../usage/usage-store.ts';
 import { type DurableCommits, openDurableCommits } from './durable-commits.ts';
 import { createSqliteCalls, inTransaction, patiently } from './sqlite-calls.ts';
 import { createSqliteDocuments, tablesOf } from './sqlite-documents.ts';
-import { createSqliteUsage, usageTables } from './sqlite-usage.ts';
+import { createSqliteUsage } from './sqlite-usage.ts';
+import { usageTables } from './sqlite-usage-sums.ts';
 
 const versionRow = z.object({ version: z.string() });
 
-type Options = { openCommits?: (path: string) => DurableCommits };
+type Options = { openCommits?: (path: string) => DurableCommits; now?: () => number };
 
 /**
  * The store in one SQLite file, with a folder of files beside it, on one machine. Any number of that machine's processes can open it.
@@ -22,7 +23,7 @@ type Options = { openCommits?: (path: string) => DurableCommits };
  */
 export async function openSqliteStore(
   file: string,
-  { openCommits = openDurableCommits }: Options = {},
+  { openCommits = openDurableCommits, now }: Options = {},
 ): Promise<Store> {
   const path = resolve(file);
   const database = await openSqlite(file);
@@ -41,7 +42,7 @@ export async function openSqliteStore(
 
   return {
     ...createDocumentStores((collection) => createSqliteDocuments(database, calls, collection)),
-    usage: createUsageStore(createSqliteUsage(database, calls)),
+    usage: createUsageStore(createSqliteUsage(database, calls), { now }),
     files: createFolderFileStore(`${path}-files`, { isOpen: () => database.isOpen }),
     ping,
 

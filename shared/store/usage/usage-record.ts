@@ -7,15 +7,17 @@ const milliseconds = z.int().nonnegative();
 export const usageMonthSchema = z.string().regex(/^\d{4}-\d{2}$/);
 
 /**
- * One call of a backend, by its own name of the model if it has one. `rule` and `status` say what it answered if it gave no answer, and
- * `isLoss` that the request may have caused its failure (contract.md#ms3-evidence). Or (`outcome` `lost`, no `backend`) a run whose worker
- * died, of which nothing else is known.
+ * One call of a backend, by its own name of the model if it has one. If it gave no answer, `cause` says why in a few words of this service,
+ * `address` where it was called, `rule` and `status` what it answered, and `isLoss` that the request may have caused its failure
+ * (contract.md#ms3-evidence). Or (`outcome` `lost`, no `backend`) a run whose worker died, of which nothing else is known.
  */
 export const usageAttemptSchema = z.object({
   run: z.int().positive(),
   backend: z.string().optional(),
   model: z.string().optional(),
   outcome: z.string(),
+  cause: z.string().optional(),
+  address: z.string().optional(),
   rule: z.string().optional(),
   status: z.int().optional(),
   isLoss: z.literal(true).optional(),
@@ -46,6 +48,8 @@ export const usageRecordSchema = z.object({
   chargedTokens: count,
   counted: z.enum(['reported', 'estimated']),
   outcome: z.enum(usageOutcomes),
+  code: z.string().optional(),
+  status: z.int().optional(),
   queueWaitMs: milliseconds.nullable(),
   firstTokenMs: milliseconds.nullable(),
   durationMs: milliseconds.nullable(),
@@ -56,7 +60,8 @@ export const usageRecordSchema = z.object({
 /**
  * The usage of one request; written once and never changed (contract.md#r4-records, contract.md#e7-usage-records). `month` (`YYYY-MM`, UTC)
  * is the month of its admission, no matter when it was settled. `requestedModel` is the name that the client sent, if it is an alias.
- * `answerId` is the backend's id of the answer, if it gave one.
+ * `answerId` is the backend's id of the answer, if it gave one. `code` and `status` are those of the error that its client got: 200 if it
+ * came at the end of a stream.
  * `chargedTokens` count against the quota; `cachedTokens` are part of the prompt tokens. `entry` is its position in the outbox, padded so
  * that it sorts as text. Times are durations in milliseconds, null if there was nothing to measure.
  */
@@ -110,8 +115,33 @@ export const usageCountsSchema = z.object({
   overageTokens: count,
 });
 
-/** Details also have what only exports need. */
-export const detailCountsSchema = usageCountsSchema.extend({ cachedTokens: count });
+/** Upper bounds in milliseconds of the classes of first tokens; the last class has none. */
+export const firstTokenBoundsMs = [
+  50, 100, 200, 300, 500, 750, 1_000, 1_500, 2_000, 3_000, 5_000, 10_000, 30_000,
+] as const;
+
+const firstTokenCounts = {
+  firstTokens50: count,
+  firstTokens100: count,
+  firstTokens200: count,
+  firstTokens300: count,
+  firstTokens500: count,
+  firstTokens750: count,
+  firstTokens1000: count,
+  firstTokens1500: count,
+  firstTokens2000: count,
+  firstTokens3000: count,
+  firstTokens5000: count,
+  firstTokens10000: count,
+  firstTokens30000: count,
+  firstTokensLater: count,
+} satisfies Record<`firstTokens${(typeof firstTokenBoundsMs)[number] | 'Later'}`, typeof count>;
+
+/** The class of each request whose first token came within this time, in order of `firstTokenBoundsMs`. */
+export const firstTokenNames = Object.keys(firstTokenCounts) as (keyof typeof firstTokenCounts)[]; // its keys
+
+/** Details also have what only reports need. */
+export const detailCountsSchema = usageCountsSchema.extend({ cachedTokens: count, ...firstTokenCounts });
 
 /** `failed` counts the outcomes `failed` and `lost`. `overageTokens` are the charged tokens beyond the allowance, with overage on. */
 export type UsageCounts = z.infer<typeof usageCountsSchema>;
@@ -130,10 +160,12 @@ export const summedRecordSchema = usageRecordSchema.pick({
   endpoint: true,
   admittedAt: true,
   outcome: true,
+  code: true,
   promptTokens: true,
   completionTokens: true,
   cachedTokens: true,
   chargedTokens: true,
+  firstTokenMs: true,
   overage: true,
 });
 export type SummedRecord = z.infer<typeof summedRecordSchema>;
@@ -149,7 +181,11 @@ export const noCounts: UsageCounts = {
   overageTokens: 0,
 };
 
-export const noDetailCounts: DetailCounts = { ...noCounts, cachedTokens: 0 };
+export const noDetailCounts: DetailCounts = {
+  ...noCounts,
+  cachedTokens: 0,
+  ...(Object.fromEntries(firstTokenNames.map((name) => [name, 0])) as Record<keyof typeof firstTokenCounts, 0>), // all
+};
 
 /** Adds a record to these counts. */
 export function addRecord(counts: DetailCounts, record: SummedRecord): void {
@@ -162,6 +198,12 @@ export function addRecord(counts: DetailCounts, record: SummedRecord): void {
   counts.cachedTokens += record.cachedTokens;
   counts.chargedTokens += chargedTokens;
   if (record.overage) counts.overageTokens += chargedTokens;
+  if (record.firstTokenMs !== null) counts[firstTokenClass(record.firstTokenMs)] += 1;
+}
+
+function firstTokenClass(ms: number): (typeof firstTokenNames)[number] {
+  const index = firstTokenBoundsMs.findIndex((bound) => ms <= bound);
+  return firstTokenNames.at(index) ?? 'firstTokensLater'; // the last one if no bound fits
 }
 
 /** The sum of these counts, without those that only details have. */

@@ -14,11 +14,15 @@ import {
   type DetailChange,
   type DetailPlace,
   type DoubtfulMonth,
-  dayOf,
   detailId,
+  hourPlacesMax,
   type KeptDetail,
+  placeOf,
   recordPages,
+  restOf,
+  startOf,
   type UsageTables,
+  type UsageUnit,
 } from './usage-tables.ts';
 
 /** `kept`: the stored sum. `recomputed`: that of the records. `wrongDetails`: how many details are wrong or missing. */
@@ -26,8 +30,11 @@ export type RecomputedUsage = { kept: UsageSum | undefined; recomputed: UsageSum
 
 const repairAttemptsMax = 50;
 
-/** Compares months with their records, and repairs them (contract.md#r5-sums, contract.md#r11-details). */
-export function createUsageRepairs(tables: UsageTables) {
+/**
+ * Compares months with their records, and repairs them (contract.md#r5-sums, contract.md#r11-details). `hoursFrom` returns the first hour
+ * that is certainly kept: no earlier one is looked at.
+ */
+export function createUsageRepairs(tables: UsageTables, hoursFrom: () => string) {
   /**
    * Returns the stored sum, the sum recomputed from the records up to the later of its own `lastEntry` and `upTo`, which is an entry or
    * empty, and how many details are wrong. Correct also while records arrive. A record that arrives out of order (an entry at or before
@@ -36,7 +43,7 @@ export function createUsageRepairs(tables: UsageTables) {
   async function recompute(doubtful: DoubtfulMonth): Promise<RecomputedUsage> {
     const { month, kept, lastEntry } = await look(doubtful);
     let wrongDetails = 0;
-    const total = await compareMonth(tables, month, {
+    const total = await compare(month, {
       sumTo: lastEntry,
       detailsTo: kept?.sum.lastEntry ?? '',
       async onWrong(changes) {
@@ -54,7 +61,7 @@ export function createUsageRepairs(tables: UsageTables) {
   async function repair(doubtful: DoubtfulMonth): Promise<boolean> {
     const { month, kept, lastEntry } = await look(doubtful);
     let areWritten = true;
-    const total = await compareMonth(tables, month, {
+    const total = await compare(month, {
       sumTo: lastEntry,
       detailsTo: lastEntry,
       async onWrong(changes) {
@@ -66,6 +73,14 @@ export function createUsageRepairs(tables: UsageTables) {
     const sum = { ...month, lastEntry, total };
     if (isDeepStrictEqual(kept?.sum, sum)) return true;
     return tables.replaceSum(sum, kept);
+  }
+
+  async function compare(month: UsageMonth, comparison: Omit<Comparison, 'unit' | 'from'>): Promise<UsageCounts> {
+    const total = await compareMonth(tables, month, { ...comparison, unit: 'day', from: '' });
+    const from = hoursFrom();
+    if (from.slice(0, month.month.length) <= month.month)
+      await compareMonth(tables, month, { ...comparison, unit: 'hour', from });
+    return total;
   }
 
   async function look({ account, month, upTo }: DoubtfulMonth) {
@@ -87,11 +102,14 @@ export function createUsageRepairs(tables: UsageTables) {
   };
 }
 
-/** About 10 MB. The details of one day are held together, even if they are more. */
+/** About 10 MB. The details of one day or hour are held together, even if they are more. */
 const detailsMaxDefault = 20_000;
 const detailsAtOnce = 500;
 
 type Comparison = {
+  unit: UsageUnit;
+  /** The first day or hour that is compared. */
+  from: string;
   /** The total is that of the records up to this entry. */
   sumTo: string;
   /** Details must contain every record up to this entry, and may be ahead of it. */
@@ -102,85 +120,87 @@ type Comparison = {
 };
 
 /**
- * Recomputes a month's total from its records, and compares its details with them. It is correct while records arrive in order. Its memory
- * is bounded: it reads the records again for each group of days.
+ * Recomputes a month's total from its records, and compares its details of a unit with them. It is correct while records arrive in order.
+ * Its memory is bounded: it reads the records again for each group of days or hours.
  */
 export async function compareMonth(
   tables: Pick<UsageTables, 'readRecords' | 'readDetails'>,
   month: UsageMonth,
-  { sumTo, detailsTo, onWrong, detailsMax = detailsMaxDefault }: Comparison,
+  { unit, from: first, sumTo, detailsTo, onWrong, detailsMax = detailsMaxDefault }: Comparison,
 ): Promise<UsageCounts> {
   const total = { ...noDetailCounts };
   const sum = (record: SummedRecord) => record.entry <= sumTo && addRecord(total, record);
-  for (let fromDay: string | undefined = ''; fromDay !== undefined; ) {
-    const isFirst = fromDay === '';
-    const days = createDayGroup({ month, fromDay, completeTo: detailsTo, detailsMax });
-    for await (const page of detailPages(tables, month, fromDay)) if (!days.keep(page)) break;
-    const upTo = isFirst && sumTo > days.lastEntry() ? sumTo : days.lastEntry();
+  for (let from: string | undefined = first; from !== undefined; ) {
+    const isFirst = from === first;
+    const group = createDetailGroup({ month, unit, from, completeTo: detailsTo, detailsMax });
+    for await (const page of detailPages(tables, month, { unit, from })) if (!group.keep(page)) break;
+    const upTo = isFirst && sumTo > group.lastEntry() ? sumTo : group.lastEntry();
     for await (const records of recordPages(tables, month, upTo)) {
       if (isFirst) records.forEach(sum);
-      days.count(records);
+      group.count(records);
     }
-    const changes = days.changes();
+    const changes = group.changes();
     if (changes.length > 0) await onWrong(changes);
-    fromDay = days.endDay();
+    from = group.end();
   }
   return totalOf([total]);
 }
 
-/** Reads the details of a month, or of one key in it, from this day on. */
+type Pages = { unit: UsageUnit; from?: string; keyId?: string | undefined };
+
+/** Reads the details of a month, or of one key in it, from this day or hour on. */
 export async function* detailPages(
   tables: Pick<UsageTables, 'readDetails'>,
   month: UsageMonth,
-  fromDay = '',
-  keyId?: string,
+  { unit, from = '', keyId }: Pages,
 ): AsyncGenerator<KeptDetail[]> {
-  for (let from: { after: DetailPlace } | { fromDay: string } = { fromDay }; ; ) {
-    const page = await tables.readDetails(month, { ...from, keyId, limit: detailsAtOnce });
+  for (let next: { after: DetailPlace } | { from: string } = { from }; ; ) {
+    const page = await tables.readDetails(month, { ...next, unit, keyId, limit: detailsAtOnce });
     yield page;
     const last = page.at(-1);
     if (last === undefined || page.length < detailsAtOnce) return;
-    from = { after: last.detail };
+    next = { after: last.detail };
   }
 }
 
 /** A detail as it should be. `upTo`: its records up to this entry count. */
 type ExpectedDetail = { place: DetailPlace; kept: KeptDetail | undefined; counts: DetailCounts; upTo: string };
 
-type Group = { month: UsageMonth; fromDay: string; completeTo: string; detailsMax: number };
+type Group = { month: UsageMonth; unit: UsageUnit; from: string; completeTo: string; detailsMax: number };
 
-/** The details of as many days as fit, from `fromDay` up to but not including `endDay`; undefined if all fit. */
-function createDayGroup({ month, fromDay, completeTo, detailsMax }: Group) {
-  const days = new Map<string, Map<string, ExpectedDetail>>();
+/** The details of as many days or hours as fit, from `from` up to but not including `end`; undefined if all fit. */
+function createDetailGroup({ month, unit, from, completeTo, detailsMax }: Group) {
+  const starts = new Map<string, Map<string, ExpectedDetail>>();
+  const placeWithRoom = createPlaceWithRoom();
   let [size, lastEntry] = [0, completeTo];
-  let endDay: string | undefined;
-  const covers = (day: string) => day >= fromDay && (endDay === undefined || day < endDay);
+  let end: string | undefined;
+  const covers = (start: string) => start >= from && (end === undefined || start < end);
 
   function find(place: DetailPlace): ExpectedDetail | undefined {
-    if (!covers(place.day)) return undefined;
-    const ofDay = days.get(place.day) ?? new Map<string, ExpectedDetail>();
-    days.set(place.day, ofDay);
+    if (!covers(place.start)) return undefined;
+    const ofStart = starts.get(place.start) ?? new Map<string, ExpectedDetail>();
+    starts.set(place.start, ofStart);
     const id = detailId(place);
-    const found = ofDay.get(id);
+    const found = ofStart.get(id);
     if (found !== undefined) return found;
     const expected = { place, kept: undefined, counts: { ...noDetailCounts }, upTo: completeTo };
-    ofDay.set(id, expected);
+    ofStart.set(id, expected);
     size += 1;
     shrink();
-    return covers(place.day) ? expected : undefined;
+    return covers(place.start) ? expected : undefined;
   }
 
   function shrink(): void {
-    while (size > detailsMax && days.size > 1) {
-      const last = [...days.keys()].reduce((one, other) => (one > other ? one : other));
-      size -= days.get(last)?.size ?? 0;
-      days.delete(last);
-      endDay = last;
+    while (size > detailsMax && starts.size > 1) {
+      const last = [...starts.keys()].reduce((one, other) => (one > other ? one : other));
+      size -= starts.get(last)?.size ?? 0;
+      starts.delete(last);
+      end = last;
     }
   }
 
   return {
-    /** Adds kept details, in order of days. Returns false once the next ones do not fit. */
+    /** Adds kept details, in order of days or hours. Returns false once the next ones do not fit. */
     keep(page: readonly KeptDetail[]): boolean {
       for (const kept of page) {
         const { counts: _, lastEntry: keptEntry, ...place } = kept.detail;
@@ -194,13 +214,13 @@ function createDayGroup({ month, fromDay, completeTo, detailsMax }: Group) {
     },
     count(records: readonly SummedRecord[]): void {
       for (const record of records) {
-        const { model, keyId, endpoint, entry } = record;
-        const expected = find({ ...month, day: dayOf(record), model, keyId, endpoint });
-        if (expected !== undefined && entry <= expected.upTo) addRecord(expected.counts, record);
+        if (!covers(startOf(record, unit))) continue;
+        const expected = find(placeWithRoom(placeOf(month, record, unit)));
+        if (expected !== undefined && record.entry <= expected.upTo) addRecord(expected.counts, record);
       }
     },
     changes(): DetailChange[] {
-      const all = [...days.values()].flatMap((ofDay) => [...ofDay.values()]);
+      const all = [...starts.values()].flatMap((ofStart) => [...ofStart.values()]);
       const wrong = all.filter(({ kept, counts }) =>
         kept === undefined ? counts.requests > 0 : !isDeepStrictEqual(kept.detail.counts, counts),
       );
@@ -208,6 +228,20 @@ function createDayGroup({ month, fromDay, completeTo, detailsMax }: Group) {
     },
     /** The last entry that a detail can contain. */
     lastEntry: () => lastEntry,
-    endDay: () => endDay,
+    end: () => end,
+  };
+}
+
+/** Returns the place that counts a record of an hour, whose first places are those of its first records. */
+function createPlaceWithRoom(): (place: DetailPlace) => DetailPlace {
+  const hours = new Map<string, Set<string>>();
+  return (place) => {
+    if (place.unit === 'day') return place;
+    const taken = hours.get(place.start) ?? new Set();
+    hours.set(place.start, taken);
+    const id = detailId(place);
+    if (!taken.has(id) && taken.size >= hourPlacesMax) return restOf(place);
+    taken.add(id);
+    return place;
   };
 }

@@ -1,6 +1,15 @@
 import type { UsageMonth, UsageRecord, UsageSum } from './usage-record.ts';
 import { createUsageRepairs, detailPages, type RecomputedUsage } from './usage-repairs.ts';
-import { createDayTally, type UsageDay, type UsageDetail, type UsageTables } from './usage-tables.ts';
+import {
+  createDayTally,
+  type HourGroup,
+  type HourSum,
+  type Refusals,
+  type UsageDay,
+  type UsageDetail,
+  type UsageTables,
+  type UsageUnit,
+} from './usage-tables.ts';
 
 export type { RecomputedUsage } from './usage-repairs.ts';
 
@@ -8,9 +17,25 @@ type MonthPage = { after?: UsageMonth | undefined; limit: number };
 
 const beforeAll = { account: '', month: '' };
 
-/** Stored usage: a record of each request, and sums and details by account and month. */
-export function createUsageStore(tables: UsageTables) {
-  const { recompute, repair, repairUntilExact } = createUsageRepairs(tables);
+const hourMs = 3_600_000;
+/** Hours are kept for so many days (contract.md#r14-hours). Those of the last one may be removed by a process with another clock. */
+export const hoursKeptDays = 62;
+
+/** `YYYY-MM-DDTHH`, UTC. */
+export function hourOf(time: number): string {
+  return new Date(time).toISOString().slice(0, 13);
+}
+
+/** The first hour that every process keeps, and that of the first one of which details are removed. */
+function hoursKept(now: number): { from: string; removedBefore: string } {
+  const daysBefore = (days: number) => hourOf(now - days * 24 * hourMs);
+  return { from: daysBefore(hoursKeptDays - 1), removedBefore: daysBefore(hoursKeptDays) };
+}
+
+/** Stored usage: a record of each request, sums by account and month, and details by account and day or hour. */
+export function createUsageStore(tables: UsageTables, { now = Date.now }: { now?: (() => number) | undefined } = {}) {
+  const hoursFrom = () => hoursKept(now()).from;
+  const { recompute, repair, repairUntilExact } = createUsageRepairs(tables, hoursFrom);
 
   return {
     /**
@@ -20,7 +45,15 @@ export function createUsageStore(tables: UsageTables) {
      */
     async recordUsage(records: readonly UsageRecord[]): Promise<void> {
       if (records.length === 0) return;
-      for (const month of await tables.take(records)) await repairUntilExact(month);
+      for (const month of await tables.take(records, hoursFrom())) await repairUntilExact(month);
+    },
+    /**
+     * Adds refusals of one outbox partition, in the outbox's order. Each entry counts once in its place, no matter how often it is submitted.
+     * Hours that are no longer kept are left out.
+     */
+    async recordRefusals(refusals: readonly Refusals[]): Promise<void> {
+      const kept = refusals.filter(({ start }) => start >= hoursFrom());
+      if (kept.length > 0) await tables.takeRefusals(kept);
     },
     /** Reads only data that a failover cannot undo, and no details. */
     async findUsageSum(account: string, month: string): Promise<UsageSum | undefined> {
@@ -29,15 +62,24 @@ export function createUsageStore(tables: UsageTables) {
     /** Returns a month's usage by day and model, in this order. It can be slightly ahead of the sum. */
     async findUsageDays(account: string, month: string): Promise<UsageDay[]> {
       const tally = createDayTally();
-      for await (const page of detailPages(tables, { account, month })) tally.add(page.map(({ detail }) => detail));
+      const pages = detailPages(tables, { account, month }, { unit: 'day' });
+      for await (const page of pages) tally.add(page.map(({ detail }) => detail));
       return tally.days();
     },
     ...createUsageByKey(tables),
     details: createDetailReads(tables),
+    readRefusals: createRefusalReads(tables),
+    /** The usage of one hour of all accounts, by these groups, and the refusals by code. */
+    async sumHour(hour: string, groups: readonly HourGroup[]): Promise<{ usage: HourSum[]; refusals: RefusalsByCode }> {
+      const [usage, refusals] = await Promise.all([tables.sumHour(hour, groups), tables.sumRefusals(hour)]);
+      return { usage, refusals };
+    },
     findUsageRecord: tables.findRecord,
     findUsageByAnswer: tables.findByAnswer,
     listUsageRecords: tables.listRecords,
     removeUsageBefore: tables.removeBefore,
+    /** Removes a piece of the hours that are no longer kept at this time. Returns how many details and refusals: until 0 there are more. */
+    removeOldHours: (at: number): Promise<number> => tables.removeHoursBefore(hoursKept(at).removedBefore),
     recomputeUsage: (account: string, month: string, upTo: string): Promise<RecomputedUsage> =>
       recompute({ account, month, upTo }),
     repairUsage: (account: string, month: string, upTo: string): Promise<boolean> => repair({ account, month, upTo }),
@@ -56,12 +98,14 @@ export function createUsageStore(tables: UsageTables) {
 
 export type UsageStore = ReturnType<typeof createUsageStore>;
 
-/** Days, UTC, as `YYYY-MM-DD`; both are included. */
+type RefusalsByCode = Pick<Refusals, 'code' | 'requests'>[];
+
+/** Days, UTC, as `YYYY-MM-DD`, or hours as `YYYY-MM-DDTHH`; both are included. */
 export type DayRange = { start: string; end: string };
 
 const detailsAtOnce = 500;
 
-/** The details of days, in pieces, so that memory is bounded. */
+/** The details of days or hours, in pieces, so that memory is bounded. */
 function createDetailReads(tables: UsageTables) {
   async function* pagesOfMonth(month: string): AsyncGenerator<UsageDetail[]> {
     for (let after: UsageDetail | undefined; ; ) {
@@ -73,21 +117,21 @@ function createDetailReads(tables: UsageTables) {
   }
 
   return {
-    /** Those of one account, in order of days. */
-    async *read({ account, start, end }: DayRange & { account: string }): AsyncIterable<UsageDetail[]> {
+    /** Those of one account, in order of days or hours. */
+    async *read({ account, unit = 'day', start, end }: AccountRange): AsyncIterable<UsageDetail[]> {
       for (const month of monthsOf({ start, end })) {
-        for await (const page of detailPages(tables, { account, month }, start)) {
+        for await (const page of detailPages(tables, { account, month }, { unit, from: start })) {
           yield within(
             page.map(({ detail }) => detail),
             { start, end },
           );
-          if ((page.at(-1)?.detail.day ?? '') > end) break;
+          if ((page.at(-1)?.detail.start ?? '') > end) break;
         }
       }
     },
 
     /**
-     * Those of all accounts: one account after the other, in an order of the store, and each in order of days. A piece is of one account.
+     * Those of days of all accounts: one account after the other, in an order of the store, and each in order of days. A piece is of one account.
      * Usage that arrives meanwhile can be missing for one account and present for the next one.
      */
     async *readAll(range: DayRange): AsyncIterable<UsageDetail[]> {
@@ -99,6 +143,23 @@ function createDetailReads(tables: UsageTables) {
         for (const month of months) for await (const piece of month.take(next)) yield within(piece, range);
       }
     },
+  };
+}
+
+type AccountRange = DayRange & { account: string; unit?: UsageUnit };
+
+/** The refusals of an account in hours, a day at a time. */
+function createRefusalReads(tables: UsageTables) {
+  return async function* readRefusals({
+    account,
+    start,
+    end,
+  }: DayRange & { account: string }): AsyncIterable<Refusals[]> {
+    const last = Date.parse(`${end}:00Z`);
+    for (let from = Date.parse(`${start}:00Z`); from <= last; from += 24 * hourMs) {
+      const to = Math.min(last, from + 23 * hourMs);
+      yield await tables.readRefusals(account, { start: hourOf(from), end: hourOf(to) });
+    }
   };
 }
 
@@ -126,7 +187,7 @@ async function openMonth(pages: AsyncGenerator<UsageDetail[]>) {
 }
 
 function within(details: readonly UsageDetail[], { start, end }: DayRange): UsageDetail[] {
-  return details.filter(({ day }) => day >= start && day <= end);
+  return details.filter((detail) => detail.start >= start && detail.start <= end);
 }
 
 /** The months that have one of these days, in their order. Counted, so that they end also at the last month of the year 9999. */
@@ -152,7 +213,7 @@ export type KeyUsage = Pick<UsageDetail['counts'], 'requests' | 'chargedTokens'>
 function createUsageByKey(tables: UsageTables) {
   /** Reads the details of the month, or of one key in it, in pieces. */
   async function* detailsOf(month: UsageMonth, keyId?: string): AsyncIterable<UsageDetail[]> {
-    for await (const page of detailPages(tables, month, '', keyId)) yield page.map(({ detail }) => detail);
+    for await (const page of detailPages(tables, month, { unit: 'day', keyId })) yield page.map(({ detail }) => detail);
   }
 
   return {

@@ -13,8 +13,22 @@ import {
   type UsageSum,
 } from './usage-record.ts';
 
-/** What a detail counts: the requests of an account with one key, for one model and endpoint, admitted on one day (`YYYY-MM-DD`, UTC). */
-export type DetailPlace = UsageMonth & { day: string; model: string; keyId: string; endpoint: string };
+/** Usage is counted by day, and by hour for some weeks. */
+export const usageUnits = ['day', 'hour'] as const;
+export type UsageUnit = (typeof usageUnits)[number];
+
+/**
+ * What a detail counts: the requests of an account with one key, for one model and endpoint, admitted on one day (`start`: `YYYY-MM-DD`, UTC)
+ * or in one hour (`YYYY-MM-DDTHH`). `code`: those of an hour that ended so (`codeOf`); empty for a day.
+ */
+export type DetailPlace = UsageMonth & {
+  unit: UsageUnit;
+  start: string;
+  model: string;
+  keyId: string;
+  endpoint: string;
+  code: string;
+};
 
 /** It contains every record of its place whose `entry` is at or before `lastEntry` (contract.md#r11-details). */
 export type UsageDetail = DetailPlace & { counts: DetailCounts; lastEntry: string };
@@ -28,30 +42,58 @@ export type DetailBatch = DetailPlace & Addition & { lastEntry: string };
 /** The usage of an account for one model, by requests admitted on one day: `YYYY-MM-DD`, UTC. */
 export type UsageDay = { day: string; model: string } & UsageCounts;
 
-export function dayOf({ admittedAt }: Pick<SummedRecord, 'admittedAt'>): string {
-  return admittedAt.toISOString().slice(0, 10);
+const startLengths = { day: 10, hour: 13 };
+
+export function startOf({ admittedAt }: Pick<SummedRecord, 'admittedAt'>, unit: UsageUnit): string {
+  return admittedAt.toISOString().slice(0, startLengths[unit]);
+}
+
+/** How a request ended: the code of its error, else its outcome. */
+export function codeOf({ code, outcome }: Pick<SummedRecord, 'code' | 'outcome'>): string {
+  return code ?? outcome;
+}
+
+/** The place of a record in the details of this unit. */
+export function placeOf({ account, month }: UsageMonth, record: SummedRecord, unit: UsageUnit): DetailPlace {
+  const { model, keyId, endpoint } = record;
+  const code = unit === 'hour' ? codeOf(record) : '';
+  return { account, month, unit, start: startOf(record, unit), model, keyId, endpoint, code };
 }
 
 /**
- * The text of a detail's place. Two places have different texts, whatever the names contain. The places of one month follow each other in
- * order of their texts, and within a month those of one day.
+ * An account has at most so many details of one hour (contract.md#r14-hours): further combinations are counted together, in the place that
+ * `restOf` returns.
  */
-export function detailId({ account, month, day, model, keyId, endpoint }: DetailPlace): string {
-  return JSON.stringify([account, month, day, model, keyId, endpoint]);
+export const hourPlacesMax = 2_000;
+const rest = 'other';
+
+export function restOf(place: DetailPlace): DetailPlace {
+  return { ...place, model: rest, keyId: rest, endpoint: rest, code: rest };
 }
 
-/** Groups records of a month by detail. They stay in their order. */
-export function byDetail({ account, month }: UsageMonth, records: Iterable<SummedRecord>): DetailBatch[] {
+/**
+ * The text of a detail's place. Two places of a unit have different texts, whatever the names contain. The places of one month follow each
+ * other in order of their texts, and within a month those of one day or hour.
+ */
+export function detailId(place: Omit<DetailPlace, 'unit'>): string {
+  const { account, month, start, model, keyId, endpoint, code } = place;
+  return JSON.stringify([account, month, start, model, keyId, endpoint, code]);
+}
+
+/** Groups records of a month by the detail that counts them. They stay in their order. */
+export function byDetail(
+  records: Iterable<SummedRecord>,
+  placeFor: (record: SummedRecord) => DetailPlace,
+): DetailBatch[] {
   const batches = new Map<string, DetailPlace & { unsummed: SummedRecord[]; lastEntry: string }>();
   for (const record of records) {
-    const { model, keyId, endpoint, entry: lastEntry } = record;
-    const place = { account, month, day: dayOf(record), model, keyId, endpoint };
+    const place = placeFor(record);
     const id = detailId(place);
     const found = batches.get(id);
-    if (found === undefined) batches.set(id, { ...place, unsummed: [record], lastEntry });
+    if (found === undefined) batches.set(id, { ...place, unsummed: [record], lastEntry: record.entry });
     else {
       found.unsummed.push(record);
-      found.lastEntry = lastEntry;
+      found.lastEntry = record.entry;
     }
   }
   return [...batches.values()];
@@ -63,15 +105,15 @@ export function countsOf(records: Iterable<SummedRecord>): DetailCounts {
   return counts;
 }
 
-/** Sums details by day and model, also if they arrive in pieces. */
+/** Sums details of days by day and model, also if they arrive in pieces. */
 export function createDayTally(): {
-  add(details: Iterable<Pick<UsageDetail, 'day' | 'model' | 'counts'>>): void;
+  add(details: Iterable<Pick<UsageDetail, 'start' | 'model' | 'counts'>>): void;
   days(): UsageDay[];
 } {
   const days = new Map<string, UsageDay>();
   return {
     add(details) {
-      for (const { day, model, counts } of details) {
+      for (const { start: day, model, counts } of details) {
         const key = `${day} ${model}`;
         const sum = days.get(key) ?? { day, model, ...noCounts };
         days.set(key, sum);
@@ -95,21 +137,33 @@ function inOrder(days: readonly UsageDay[]): UsageDay[] {
 export interface UsageTables {
   /**
    * Inserts the records whose id is new, then adds to details and sums the records whose entry is after their last entry, in this order, so
-   * that a sum never contains a request without a record, or that its details do not contain. All records must be of one partition; repeat
-   * the call if it fails. Returns the months with an entry that may not be counted correctly.
+   * that a sum never contains a request without a record, or that its details do not contain. Hours before `hoursFrom` get no details. All
+   * records must be of one partition; repeat the call if it fails. Returns the months with an entry that may not be counted correctly.
    */
-  take(records: readonly UsageRecord[]): Promise<DoubtfulMonth[]>;
+  take(records: readonly UsageRecord[], hoursFrom: string): Promise<DoubtfulMonth[]>;
+
+  /** Adds refusals whose entry is after the last one of their place. All must be of one partition; repeat the call if it fails. */
+  takeRefusals(refusals: readonly Refusals[]): Promise<void>;
 
   readSum(month: UsageMonth): Promise<KeptSum | undefined>;
 
   /** Reads the records of a month with `after` < `entry` ≤ `upTo`, by entry: the first `limit` of them. */
   readRecords(month: UsageMonth, range: { after: string; upTo: string; limit: number }): Promise<SummedRecord[]>;
 
-  /** Reads a month's details by day: the first `limit` after this place, or from this day. */
+  /** Reads a month's details of a unit, by day or hour: the first `limit` after this place, or from this day or hour. */
   readDetails(month: UsageMonth, page: DetailPage): Promise<KeptDetail[]>;
 
-  /** Reads a month's details of all accounts, by account and then by day: the first `limit` after this one. */
+  /** Reads a month's details of days of all accounts, by account and then by day: the first `limit` after this one. */
   readMonthDetails(month: string, page: { after: UsageDetail | undefined; limit: number }): Promise<UsageDetail[]>;
+
+  /** The counts of one hour of all accounts, by these groups. */
+  sumHour(hour: string, groups: readonly HourGroup[]): Promise<HourSum[]>;
+
+  /** The refusals of an account in these hours, both included, by hour. */
+  readRefusals(account: string, range: { start: string; end: string }): Promise<Refusals[]>;
+
+  /** Those of one hour of all accounts, by code. */
+  sumRefusals(hour: string): Promise<Pick<Refusals, 'code' | 'requests'>[]>;
 
   /** The order of accounts in `readMonthDetails`, as a comparison of two. */
   compareAccounts(one: string, other: string): number;
@@ -136,7 +190,20 @@ export interface UsageTables {
    * returns 0 there are more, and the sums of those months do not match their records.
    */
   removeBefore(month: string): Promise<number>;
+
+  /** Removes a piece of the details and refusals of hours before this one (`YYYY-MM-DDTHH`). Returns how many: until 0 there are more. */
+  removeHoursBefore(hour: string): Promise<number>;
 }
+
+/**
+ * How many requests of an account were refused with this code before they were admitted, in an hour. `account` and `keyId` are empty if the
+ * caller is not known. `entry`: the entry of the outbox that reports them, or the last one that was added.
+ */
+export type Refusals = { account: string; start: string; keyId: string; code: string; requests: number; entry: string };
+
+export const hourGroups = ['account', 'model', 'code'] as const;
+export type HourGroup = (typeof hourGroups)[number];
+export type HourSum = Record<HourGroup, string> & { counts: DetailCounts };
 
 /** `upTo` is the last entry that a repair must take into account. */
 export type DoubtfulMonth = UsageMonth & { upTo: string };
@@ -150,7 +217,11 @@ export type KeptSum = { sum: UsageSum; repairs: number };
 export type KeptDetail = { detail: UsageDetail; repairs: number };
 
 /** `keyId`: only the details of this key. */
-export type DetailPage = ({ after: DetailPlace } | { fromDay: string }) & { limit: number; keyId?: string | undefined };
+export type DetailPage = ({ after: DetailPlace } | { from: string }) & {
+  unit: UsageUnit;
+  limit: number;
+  keyId?: string | undefined;
+};
 export type DetailChange = { detail: UsageDetail; kept: KeptDetail | undefined };
 
 const recordsAtOnce = 250;

@@ -193,8 +193,8 @@ test('a report that the store cannot answer is 503, as JSON and as CSV', async (
 });
 
 const detail = (day: string, model: string): UsageDetail => ({
-  ...{ account: 'user:ann', month: day.slice(0, 7), day, model, keyId: 'key_1', endpoint: '/v1/chat/completions' },
-  ...{ counts: { ...noDetailCounts, requests: 1 }, lastEntry: entryAt(1) },
+  ...{ account: 'user:ann', month: day.slice(0, 7), unit: 'day', start: day, model, keyId: 'key_1', code: '' },
+  ...{ endpoint: '/v1/chat/completions', counts: { ...noDetailCounts, requests: 1 }, lastEntry: entryAt(1) },
 });
 
 /** Details of so many days with 500 models each, and how many days were read. `failAt`: the day that cannot be read. */

@@ -22,8 +22,8 @@ async function ask(t: ExecutionContext, blockMs: number): Promise<Response> {
     answerReport(
       ctx,
       {
-        ...{ details: detailsOf(records, 500), pricing: undefined, isOfOneAccount: true },
-        query: { range, groups: ['day', 'model'], format: 'csv' },
+        ...{ details: detailsOf(records, { pieceLength: 500 }), pricing: undefined, isOfOneAccount: true },
+        query: { unit: 'day', range, groups: ['day', 'model'], format: 'csv' },
       },
       { log: recordedLog().log, now: clock },
     ),

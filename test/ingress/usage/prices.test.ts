@@ -16,7 +16,7 @@ test('the price of a day is the latest one that does not begin after it', (t) =>
     },
   });
   const costOn = (day: string, model = 'chat') => {
-    const cost = pricing?.costOf({ day, model, counts });
+    const cost = pricing?.costOf({ start: day, model, counts });
     return cost === undefined ? undefined : formatCost(cost);
   };
   t.is(costOn('2025-12-31'), undefined);
@@ -32,7 +32,7 @@ test('cached tokens are part of the prompt and have its price unless they have o
   const cost = (cached?: string) => {
     const price = { from: '2026-01-01', prompt: '1', completion: '5', ...(cached !== undefined && { cached }) };
     return createPricing({ currency: 'USD', prices: { chat: [price] } })?.costOf({
-      day: '2026-01-01',
+      start: '2026-01-01',
       model: 'chat',
       counts,
     });
@@ -49,7 +49,7 @@ test('without prices there is no cost', (t) => {
 test('a cost is exact beyond the precision of numbers, and written without an exponent and without zeros at its end', (t) => {
   const cost = (promptTokens: number, prompt: string) =>
     createPricing({ currency: 'USD', prices: { chat: [{ from: '2026-01-01', prompt, completion: '0' }] } })?.costOf({
-      ...{ day: '2026-01-01', model: 'chat', counts: { ...noDetailCounts, requests: 1, promptTokens } },
+      ...{ start: '2026-01-01', model: 'chat', counts: { ...noDetailCounts, requests: 1, promptTokens } },
     }) ?? -1n;
   t.is(formatCost(cost(1, '0.000000001')), '0.000000000000001');
   t.is(formatCost(cost(Number.MAX_SAFE_INTEGER, '999999999.999999999')), '9007199254740990990.992800745259009');

@@ -43,35 +43,47 @@ function subsetsOf(names: readonly GroupName[]): GroupName[][] {
   return all.filter(({ length }) => length > 0);
 }
 
-const asTexts = (row: object): TextRow =>
-  Object.fromEntries(Object.entries(row).map(([name, value]) => [name, value === null ? '' : String(value)]));
+/** As CSV has it. */
+function asTexts(row: { errors?: unknown; firstTokenMs?: { p50: number; p95: number } | null | undefined }): TextRow {
+  const { errors, firstTokenMs, ...rest } = row;
+  const ofHours = errors === undefined ? {} : { errors: JSON.stringify(errors), ...timesOf(firstTokenMs) };
+  return Object.fromEntries(
+    Object.entries({ ...rest, ...ofHours }).map(([name, value]) => [name, value === null ? '' : String(value)]),
+  );
+}
+
+function timesOf(times: { p50: number; p95: number } | null | undefined) {
+  return { firstTokenMsP50: times?.p50 ?? null, firstTokenMsP95: times?.p95 ?? null };
+}
 
 for (const isOfOneAccount of [true, false]) {
   const accounts = isOfOneAccount ? ['user:ann'] : ['user:ann', 'user:bob', 'device:1', 'user:"x", y'];
   const names = isOfOneAccount ? groupNames.filter((name) => name !== 'account') : groupNames;
+  const combinations = subsetsOf(names).filter((groups) => !(groups.includes('day') && groups.includes('hour')));
 
   test(`by every combination of groups, a report of ${accounts.length} accounts is the sum of the records, as JSON and as CSV`, async (t) => {
     for (const seed of [1, 2]) {
       const records = randomRecords(seed, accounts);
-      for (const groups of subsetsOf(names)) {
+      for (const groups of combinations) {
+        const unit = groups.includes('hour') ? 'hour' : 'day';
         for (const known of [
           { currency, prices },
           { currency, prices: undefined },
         ]) {
           const pricing = createPricing(known);
-          const expected = expectedRows(records, { groups, ...known });
-          const rowsOf = () => reportRows(detailsOf(records), { groups, pricing, isOfOneAccount });
+          const expected = expectedRows(records, { unit, groups, ...known });
+          const rowsOf = () => reportRows(detailsOf(records, { unit }), { groups, pricing, isOfOneAccount });
 
-          const report = await presentReport(rowsOf(), { range, groups, pricing });
+          const report = await presentReport(rowsOf(), { unit, range, groups, pricing });
           const shown = report.data.map((row) => ({ ...asTexts(row), ...(pricing && { currency }) }));
           t.deepEqual(sorted(shown), sorted(expected), groups.join());
           const order = report.data.map((row) => groups.map((name) => String(row[name] ?? '')));
           t.deepEqual(order, order.toSorted(byTexts), 'rows are in the order of their groups');
-          const [total] = expectedRows(records, { groups: [], ...known });
+          const [total] = expectedRows(records, { unit, groups: [], ...known });
           t.deepEqual({ ...asTexts(report.total), ...(pricing && { currency }) }, total);
 
-          const lines = (await Array.fromAsync(rowsOf())).flat().map((row) => csvLine(row, { groups, pricing }));
-          const found = readCsv([csvHeader({ groups, pricing }), ...lines].join(''));
+          const lines = (await Array.fromAsync(rowsOf())).flat().map((row) => csvLine(row, { unit, groups, pricing }));
+          const found = readCsv([csvHeader({ unit, groups, pricing }), ...lines].join(''));
           t.deepEqual(sorted(found), sorted(expected), groups.join());
         }
       }
@@ -86,7 +98,15 @@ function byTexts(one: readonly string[], other: readonly string[]): number {
 
 const options = { pricing: undefined, isOfOneAccount: false };
 const detail = (given: Partial<UsageDetail> = {}): UsageDetail => ({
-  ...{ account: 'user:ann', month: '2026-12', day: '2026-12-05', model: 'small-chat', keyId: 'key_1' },
+  ...{
+    account: 'user:ann',
+    month: '2026-12',
+    unit: 'day',
+    start: '2026-12-05',
+    code: '',
+    model: 'small-chat',
+    keyId: 'key_1',
+  },
   ...{ endpoint: '/v1/chat/completions', counts: { ...noDetailCounts, requests: 1, chargedTokens: 5 }, lastEntry: '' },
   ...given,
 });
@@ -128,7 +148,7 @@ async function* keys(count: number): AsyncGenerator<UsageDetail[]> {
 
 test('a report of 10,000 rows is answered as JSON, and one more row is an error that says what to do', async (t) => {
   const rowsOf = (count: number) => reportRows(keys(count), { ...options, groups: ['key'] });
-  const shape = { range, groups: ['key'], pricing: undefined } as const;
+  const shape = { unit: 'day', range, groups: ['key'], pricing: undefined } as const;
   t.is((await presentReport(rowsOf(10_000), shape)).data.length, 10_000);
   await t.throwsAsync(presentReport(rowsOf(10_001), shape), {
     code: 'VALIDATION_ERROR',
@@ -151,7 +171,7 @@ test('more than 100,000 rows that must be sorted together are an error, and the 
 });
 
 test('the rows with the most charged tokens are those of all, in their order, and the total is that of all', async (t) => {
-  const shape = { range, groups: ['key'], pricing: undefined } as const;
+  const shape = { unit: 'day', range, groups: ['key'], pricing: undefined } as const;
   const report = await presentReport(reportRows(keys(20_000), { ...options, groups: ['key'] }), { ...shape, top: 3 });
   t.deepEqual(
     report.data.map(({ key, chargedTokens }) => [key, chargedTokens]),
@@ -166,7 +186,7 @@ test('the rows with the most charged tokens are those of all, in their order, an
     for (const account of ['user:c', 'user:a', 'user:b']) yield [detail({ account })];
   }
   const ties = await presentReport(reportRows(equal(), { ...options, groups: ['account'] }), {
-    ...{ range, groups: ['account'], pricing: undefined, top: 2 },
+    ...{ unit: 'day', range, groups: ['account'], pricing: undefined, top: 2 },
   });
   t.deepEqual(
     ties.data.map(({ account }) => account),

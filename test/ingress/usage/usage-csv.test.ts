@@ -1,10 +1,11 @@
 import test from 'ava';
+import { noSums } from '../../../ingress/usage/report-rows.ts';
 import { csvHeader, csvLine } from '../../../ingress/usage/usage-report.ts';
 import { noDetailCounts } from '../../../shared/store/usage/usage-record.ts';
 import { readCsv } from '../../support/report-side.ts';
 
-const row = (values: string[]) => ({ values, counts: { ...noDetailCounts, requests: 2 }, cost: 0n, unpricedTokens: 0 });
-const columns = { groups: ['account', 'model'], pricing: undefined } as const;
+const row = (values: string[]) => ({ values, ...noSums(), counts: { ...noDetailCounts, requests: 2 } });
+const columns = { unit: 'day', groups: ['account', 'model'], pricing: undefined } as const;
 
 test('a line ends with CRLF, and only values that need it are quoted (RFC 4180)', (t) => {
   t.is(

@@ -21,20 +21,33 @@ test('a range has its first and its last day, and the current month up to today 
   t.deepEqual(of('start=2026-02-28&end=2026-02-28').range, { start: '2026-02-28', end: '2026-02-28' });
 });
 
+test('a range of hours has the hours of its days, or those that are named, and today by default', (t) => {
+  const hours = (text: string) => of(`${text}&group_by=model,hour`);
+  t.deepEqual(hours('start=2026-11-25').range, { start: '2026-11-25T00', end: '2026-11-26T23' });
+  t.deepEqual(hours('start=2026-11-25T23&end=2026-11-26T00').range, { start: '2026-11-25T23', end: '2026-11-26T00' });
+  t.deepEqual(hours('').range, { start: '2026-11-26T00', end: '2026-11-26T23' });
+  t.like(hours('start=2026-09-26'), { unit: 'hour', groups: ['hour', 'model'] });
+});
+
 const refused = (querystring: string, message: RegExp) => [querystring, message] as const;
 
 for (const [querystring, message] of [
-  refused('start=2026-02-29', /^start: expected a day as YYYY-MM-DD$/),
+  refused('start=2026-02-29', /^start: expected a day as YYYY-MM-DD, or an hour as YYYY-MM-DDTHH$/),
   refused('start=2026-13-01', /^start: expected a day/),
   refused('start=2026-1-1', /^start: expected a day/),
   refused('start=2026-01-01T00:00:00Z', /^start: expected a day/),
   refused('end=2026-06-31', /^end: expected a day/),
-  refused('start=2026-02-02&end=2026-02-01', /^end: expected a day that is not before 2026-02-02$/),
-  refused('start=2026-11-27', /^end: expected a day that is not before 2026-11-27$/),
-  refused('end=2026-10-31', /^end: expected a day that is not before 2026-11-01$/),
+  refused('start=2026-02-02&end=2026-02-01', /^end: expected a time that is not before 2026-02-02$/),
+  refused('start=2026-11-27', /^end: expected a time that is not before 2026-11-27$/),
+  refused('end=2026-10-31', /^end: expected a time that is not before 2026-11-01$/),
+  refused('start=2026-11-26T05', /^start: expected a day, or group_by=hour$/),
+  refused('start=2026-11-26T24&group_by=hour', /^start: expected a day/),
+  refused('group_by=day,hour', /^group_by: expected day or hour, not both$/),
+  refused('start=2026-09-01T00&end=2026-11-02&group_by=hour', /^end: expected at most 62 days$/),
+  refused('start=2026-11-26T05&end=2026-11-26T04&group_by=hour', /^end: expected a time/),
   refused('start=2025-01-01&end=2026-01-02', /^end: expected at most 366 days$/),
   refused('start=2024-01-01&end=2025-01-01', /^end: expected at most 366 days$/),
-  refused('group_by=', /^group_by: expected some of day, model, key, endpoint, each once, separated by commas$/),
+  refused('group_by=', /^group_by: expected some of day, hour, model, key, endpoint, each once, separated by commas$/),
   refused('group_by=day,day', /^group_by: expected some of/),
   refused('group_by=account', /^group_by: expected some of/),
   refused('group_by=day,%20model', /^group_by: expected some of/),

@@ -1,6 +1,7 @@
 import test from 'ava';
 import type { LookKey } from '../../../shared/limits/admit.ts';
 import { keyCountersKey, outboxKey, outboxMarksKey, partitionOf } from '../../../shared/redis/keys.ts';
+import { noDetailCounts } from '../../../shared/store/usage/usage-record.ts';
 import type { UsageDetail } from '../../../shared/store/usage/usage-tables.ts';
 import { changeLease } from '../../support/change-lease.ts';
 import { allKeys } from '../../support/open-redis.ts';
@@ -200,11 +201,15 @@ test.serial('each entry is counted once, in its detail or from the outbox, and o
   await side.start('of the default key');
   await side.settle('of the default key', { tokens: 5 });
   const [, second] = (await side.outbox()).filter(({ account }) => account === side.account);
-  const counts = {
-    ...{ requests: 2, failed: 0, cancelled: 0, promptTokens: 0, completionTokens: 0, cachedTokens: 0 },
-    ...{ chargedTokens: 14, overageTokens: 0 },
-  };
-  const place = { day: '2030-05-15', model: 'small-chat', keyId: id, endpoint: '/v1/chat/completions' };
+  const counts = { ...noDetailCounts, requests: 2, chargedTokens: 14 };
+  const place = {
+    unit: 'day',
+    start: '2030-05-15',
+    code: '',
+    model: 'small-chat',
+    keyId: id,
+    endpoint: '/v1/chat/completions',
+  } as const;
   details.push({ account: side.account, month: '2030-05', ...place, lastEntry: second?.entry ?? '', counts });
   for (let time = 1; time <= 2; time++) {
     await side.seedKey(id, '2030-05');

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { openSqliteStore } from '../../../shared/store/sqlite/sqlite-store.ts';
-import type { StoreHome } from './store-contract.ts';
+import { usageUnits } from '../../../shared/store/usage/usage-tables.ts';
+import { type StoreHome, storeTime } from './store-contract.ts';
 
 export type SqliteHome = StoreHome & { folder: string; file: string };
 
@@ -15,15 +16,19 @@ export async function createSqliteHome(): Promise<SqliteHome> {
     folder,
     file,
     url: `sqlite:${file}`,
-    open: () => openSqliteStore(file),
-    removeSums: async () => change(file, 'DELETE FROM usage_sums; DELETE FROM usage_details'),
+    open: () => openSqliteStore(file, { now: () => storeTime }),
+    removeSums: async () => change(file, 'DELETE FROM usage_sums; DELETE FROM usage_days; DELETE FROM usage_hours'),
     spoilSums: async () => change(file, 'UPDATE usage_sums SET charged_tokens = charged_tokens + 1'),
     removeTotals: async () => change(file, 'DELETE FROM usage_sums'),
-    moveDetails: async (lastEntry) => change(file, `UPDATE usage_details SET last_entry = '${lastEntry}'`),
-    spoilDetails: async () => change(file, 'UPDATE usage_details SET cached_tokens = cached_tokens + 1'),
+    moveDetails: async (lastEntry) => changeDetails(file, `last_entry = '${lastEntry}'`),
+    spoilDetails: async () => changeDetails(file, 'cached_tokens = cached_tokens + 1'),
     countPieces: async () => (await readdir(`${file}-files`)).length,
     [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }),
   };
+}
+
+function changeDetails(file: string, assignment: string): void {
+  for (const unit of usageUnits) change(file, `UPDATE usage_${unit}s SET ${assignment}`);
 }
 
 function change(file: string, sql: string): void {

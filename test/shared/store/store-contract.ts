@@ -13,6 +13,9 @@ import { topUpCodeOf } from './top-up-code-records.ts';
 import { usageRecord } from './usage-records.ts';
 import { deliveryOf, scheduleOf, webhooksOf } from './webhook-records.ts';
 
+/** What the clock of every opened store says, so that the hours of the usage records of these tests are kept. */
+export const storeTime = Date.parse('2026-12-31T23:59:59Z');
+
 /** The data of one test: empty at first, opened by any number of stores, deleted at the end. */
 export type StoreHome = AsyncDisposable & {
   open(): Promise<Store>;
@@ -118,6 +121,9 @@ export function callEveryMethod(store: Store): Promise<unknown>[] {
     store.usage.findUsageDays('user:anyone', '2026-12'),
     Array.fromAsync(store.usage.details.read({ account: 'user:anyone', start: '2026-12-01', end: '2026-12-31' })),
     Array.fromAsync(store.usage.details.readAll({ start: '2026-12-01', end: '2026-12-31' })),
+    Array.fromAsync(store.usage.readRefusals({ account: 'user:anyone', start: '2026-12-01T00', end: '2026-12-31T23' })),
+    store.usage.sumHour('2026-12-01T00', []),
+    store.usage.removeOldHours(storeTime),
     store.usage.removeUsageBefore('2026-12'),
     store.topUpCodes.insertCodes([topUpCodeOf()]),
     store.topUpCodes.findCode('any hash'),

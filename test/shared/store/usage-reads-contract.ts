@@ -7,7 +7,7 @@ import { seededRandom } from '../../support/random.ts';
 import { type Contract, provesOnStore } from './store-contract.ts';
 import { usageRecords } from './usage-records.ts';
 
-type Place = Pick<UsageDetail, 'account' | 'day' | 'model' | 'keyId' | 'endpoint' | 'counts'>;
+type Place = Pick<UsageDetail, 'account' | 'start' | 'model' | 'keyId' | 'endpoint' | 'counts'>;
 
 /** The guarantees of every store for reading details of a range of days. */
 export function testUsageReadsContract(contract: Contract): void {
@@ -112,7 +112,14 @@ async function readsNothing(t: ExecutionContext, store: Store): Promise<void> {
 export async function piecesOf(details: AsyncIterable<UsageDetail[]>): Promise<Place[][]> {
   const pieces = await Array.fromAsync(details);
   return pieces.map((piece) =>
-    piece.map(({ account, day, model, keyId, endpoint, counts }) => ({ account, day, model, keyId, endpoint, counts })),
+    piece.map(({ account, start, model, keyId, endpoint, counts }) => ({
+      account,
+      start,
+      model,
+      keyId,
+      endpoint,
+      counts,
+    })),
   );
 }
 
@@ -122,18 +129,18 @@ export function placesOf(records: readonly UsageRecord[], { start, end }: DayRan
     JSON.stringify([account, admittedAt.toISOString().slice(0, 10), model, keyId, endpoint]),
   );
   const places = [...groups].map(([key, group]) => {
-    const [account, day, model, keyId, endpoint] = JSON.parse(key) as [string, string, string, string, string];
-    return { account, day, model, keyId, endpoint, counts: countsOf(group) };
+    const [account, start, model, keyId, endpoint] = JSON.parse(key) as [string, string, string, string, string];
+    return { account, start, model, keyId, endpoint, counts: countsOf(group) };
   });
-  return places.filter(({ day }) => day >= start && day <= end);
+  return places.filter((place) => place.start >= start && place.start <= end);
 }
 
 export function inOrder(places: readonly Place[]): Place[] {
-  const keyOf = ({ account, day, model, keyId, endpoint }: Place) =>
-    JSON.stringify([account, day, model, keyId, endpoint]);
+  const keyOf = ({ account, start, model, keyId, endpoint }: Place) =>
+    JSON.stringify([account, start, model, keyId, endpoint]);
   return places.toSorted((one, other) => (keyOf(one) < keyOf(other) ? -1 : 1));
 }
 
 function daysIn(places: readonly Place[]): string[] {
-  return places.map(({ day }) => day);
+  return places.map(({ start }) => start);
 }

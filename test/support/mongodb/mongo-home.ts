@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { type Db, MongoClient } from 'mongodb';
+import { type Db, type Document, MongoClient } from 'mongodb';
 import { openMongoStore } from '../../../shared/store/mongo/mongo-store.ts';
 import type { Store } from '../../../shared/store/records/store.ts';
-import type { StoreHome } from '../../shared/store/store-contract.ts';
+import { usageUnits } from '../../../shared/store/usage/usage-tables.ts';
+import { type StoreHome, storeTime } from '../../shared/store/store-contract.ts';
 import { type Mode, startTcpProxy, type TcpProxy } from '../tcp-proxy.ts';
 import { patientLimits } from './open-patient-store.ts';
 import { watched } from './sharded-commands.ts';
@@ -32,13 +33,16 @@ export async function createMongoHome(mongo: MongoServer | NoMongo): Promise<Mon
   const accounts = database.collection<{ _id: string }>('accounts');
   const warnings: string[] = [];
   const log = { warn: (_fields: object, message: string) => warnings.push(message) };
+  const detailNames = usageUnits.map((unit) => `usage_${unit}s`);
+  const changeDetails = (update: Document) =>
+    Promise.all(detailNames.map((name) => database.collection(name).updateMany({}, update)));
   return {
     url,
     database,
     warnings,
     /** Connected and prepared. */
     async open() {
-      const store = openMongoStore(url, { log, limits: patientLimits });
+      const store = openMongoStore(url, { log, limits: patientLimits, now: () => storeTime });
       await store.ping();
       return store;
     },
@@ -49,11 +53,11 @@ export async function createMongoHome(mongo: MongoServer | NoMongo): Promise<Mon
       return all.filter(({ name }) => name !== '_id_').map(({ key, unique, sparse }) => ({ key, unique, sparse }));
     },
     removeSums: () =>
-      Promise.all(['usage_sums', 'usage_details'].map((name) => database.collection(name).deleteMany({}))),
+      Promise.all(['usage_sums', ...detailNames].map((name) => database.collection(name).deleteMany({}))),
     spoilSums: () => database.collection('usage_sums').updateMany({}, { $inc: { 'total.chargedTokens': 1 } }),
     removeTotals: () => database.collection('usage_sums').deleteMany({}),
-    moveDetails: (lastEntry) => database.collection('usage_details').updateMany({}, { $set: { lastEntry } }),
-    spoilDetails: () => database.collection('usage_details').updateMany({}, { $inc: { 'counts.cachedTokens': 1 } }),
+    moveDetails: (lastEntry) => changeDetails({ $set: { lastEntry } }),
+    spoilDetails: () => changeDetails({ $inc: { 'counts.cachedTokens': 1 } }),
     async countPieces() {
       const names = ['file_versions', 'file_bytes.files', 'file_bytes.chunks'];
       const counts = await Promise.all(names.map((name) => database.collection(name).countDocuments()));

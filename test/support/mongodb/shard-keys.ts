@@ -2,7 +2,9 @@
 export const shardKeys: Readonly<Record<string, Readonly<Record<string, 'hashed' | 1>>>> = {
   usage_records: { _id: 'hashed' },
   usage_sums: { _id: 'hashed' },
-  usage_details: { account: 'hashed' },
+  usage_days: { account: 'hashed' },
+  usage_hours: { account: 'hashed' },
+  usage_refusals: { account: 'hashed' },
   'file_bytes.chunks': { files_id: 1, n: 1 },
 };
 
@@ -25,10 +27,21 @@ export const knownExceptions: Readonly<Record<string, string>> = {
   'find usage_sums month': 'finds old months',
   'delete usage_sums _id,month': 'removes old months',
   'delete usage_sums month': 'removes old months',
-  'find usage_details month': 'finds old months, and reads the first details of all accounts',
-  'find usage_details _id,month': 'reads the details of all accounts, for the report of operators',
-  'delete usage_details _id,month': 'removes old months',
-  'delete usage_details month': 'removes old months',
+  'find usage_days month': 'finds old months, and reads the first details of all accounts',
+  'find usage_days _id,month': 'reads the details of all accounts, for the report of operators',
+  'delete usage_days _id,month': 'removes old months',
+  'delete usage_days month': 'removes old months',
+  'find usage_hours month': 'finds old months',
+  'delete usage_hours _id,month': 'removes old months',
+  'delete usage_hours month': 'removes old months',
+  'aggregate usage_hours start': 'sums an hour of all accounts, for operators',
+  'find usage_hours start': 'finds old hours',
+  'delete usage_hours _id,start': 'removes old hours',
+  'delete usage_hours start': 'removes old hours',
+  'aggregate usage_refusals start': 'sums an hour of all accounts, for operators',
+  'find usage_refusals start': 'finds old hours',
+  'delete usage_refusals _id,start': 'removes old hours',
+  'delete usage_refusals start': 'removes old hours',
 };
 
 /** Commands that read a whole collection, and why they may: no process repeats them without a request. */

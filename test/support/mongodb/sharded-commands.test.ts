@@ -14,12 +14,10 @@ test('a command on a sharded collection must have the value of its shard key', (
   t.deepEqual(sent('find', 'usage_sums', { filter: { _id: { $gt: 'a' } } }), ['find usage_sums _id']);
   t.deepEqual(sent('find', 'usage_sums', { filter: {} }), ['find usage_sums ']);
   t.deepEqual(sent('find', 'accounts', { filter: {} }), []);
-  t.deepEqual(sent('insert', 'usage_details', { documents: [{ account: 'a' }, { _id: 1 }] }), [
-    'insert usage_details _id',
-  ]);
+  t.deepEqual(sent('insert', 'usage_days', { documents: [{ account: 'a' }, { _id: 1 }] }), ['insert usage_days _id']);
   const updates = [{ q: { _id: 1, account: 'a', lastEntry: { $lt: 'x' } } }, { q: { _id: 2 } }];
-  t.deepEqual(sent('update', 'usage_details', { updates }), ['update usage_details _id']);
-  t.deepEqual(sent('delete', 'usage_details', { deletes: [{ q: { month: 1 } }] }), ['delete usage_details month']);
+  t.deepEqual(sent('update', 'usage_days', { updates }), ['update usage_days _id']);
+  t.deepEqual(sent('delete', 'usage_days', { deletes: [{ q: { month: 1 } }] }), ['delete usage_days month']);
   t.deepEqual(sent('aggregate', 'usage_records', { pipeline: [{ $match: { _id: 1 } }] }), []);
   t.deepEqual(sent('aggregate', 'usage_records', { pipeline: [{ $group: { _id: null } }] }), [
     'aggregate usage_records ',

@@ -18,7 +18,9 @@ createUsageDrainer({
       await store.usage.recordUsage(records);
       process.stdout.write('done\n');
     },
+    recordRefusals: store.usage.recordRefusals,
     removeUsageBefore: async () => 0,
+    removeOldHours: async () => 0,
   },
   workerId,
   metrics: createWorkerMetrics(new Registry()),

@@ -34,7 +34,13 @@ test.after.always(async () => {
 function drainer(recordUsage: UsageStore['recordUsage'] = (records) => store.usage.recordUsage(records)) {
   const { log, lines } = recordedLog();
   const metrics = createWorkerMetrics(new Registry());
-  const drainPartition = createDrainPartition({ redis: own.redis, store: { recordUsage }, metrics, log });
+  const { recordRefusals } = store.usage;
+  const drainPartition = createDrainPartition({
+    redis: own.redis,
+    store: { recordUsage, recordRefusals },
+    metrics,
+    log,
+  });
   return { drainPartition, lines, metrics };
 }
 

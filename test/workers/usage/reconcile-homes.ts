@@ -15,8 +15,8 @@ const anotherDay = '2001-01-01';
 const statements: Record<Spoilt, string[]> = {
   'too high': [`UPDATE usage_sums SET charged_tokens = charged_tokens + ${wrongBy} WHERE account = ?`],
   'too low': [`UPDATE usage_sums SET charged_tokens = charged_tokens - ${wrongBy} WHERE account = ?`],
-  missing: ['sums', 'details'].map((name) => `DELETE FROM usage_${name} WHERE account = ?`),
-  'on another day': [`UPDATE usage_details SET day = '${anotherDay}' WHERE account = ?`],
+  missing: ['sums', 'days', 'hours'].map((name) => `DELETE FROM usage_${name} WHERE account = ?`),
+  'on another day': [`UPDATE usage_days SET start = '${anotherDay}' WHERE account = ?`],
 };
 
 export async function createSqliteReconcileHome(): Promise<ReconcileHome> {
@@ -33,21 +33,21 @@ export async function createSqliteReconcileHome(): Promise<ReconcileHome> {
 export async function createMongoReconcileHome(mongo: MongoServer | NoMongo): Promise<ReconcileHome> {
   const home = await createMongoHome(mongo);
   const sums = home.database.collection('usage_sums');
-  const details = home.database.collection('usage_details');
+  const [days, hours] = [home.database.collection('usage_days'), home.database.collection('usage_hours')];
 
   async function moveDays(account: string): Promise<void> {
-    for (const { _id, ...detail } of await details.find({ account }).toArray()) {
-      await details.deleteOne({ _id });
-      const { day, ...place } = detail;
-      const moved = JSON.stringify([account, place.month, anotherDay, place.model, place.keyId, place.endpoint]);
-      await details.insertOne({ _id: moved as never, ...place, day: anotherDay }); // the driver's type has an ObjectId
+    for (const { _id, ...detail } of await days.find({ account }).toArray()) {
+      await days.deleteOne({ _id });
+      const { month, model, keyId, endpoint } = detail;
+      const moved = JSON.stringify([account, month, anotherDay, model, keyId, endpoint, '']);
+      await days.insertOne({ ...detail, _id: moved as never, start: anotherDay }); // the driver's type has an ObjectId
     }
   }
 
   return {
     ...home,
     async spoil(account, how) {
-      if (how === 'missing') for (const collection of [sums, details]) await collection.deleteMany({ account });
+      if (how === 'missing') for (const collection of [sums, days, hours]) await collection.deleteMany({ account });
       else if (how === 'on another day') await moveDays(account);
       else
         await sums.updateMany(

@@ -7,7 +7,7 @@ import type { Store } from '../../../shared/store/records/store.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
 import { createDrainPartition } from '../../../workers/usage/drain-partition.ts';
 import { createReconcileUsage } from '../../../workers/usage/reconcile-usage.ts';
-import { firstMonthKept } from '../../../workers/usage/remove-old-months.ts';
+import { firstMonthKept } from '../../../workers/usage/remove-old-usage.ts';
 import { openLimits } from '../../support/limits-side.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 

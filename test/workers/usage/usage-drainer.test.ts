@@ -37,7 +37,9 @@ function startDrainer(redis: Redis, store: Store, given: Given = {}) {
     redis,
     store: {
       recordUsage: (records) => (given.recordUsage ?? store.usage.recordUsage.bind(store))(records),
+      recordRefusals: store.usage.recordRefusals,
       removeUsageBefore: (month) => store.usage.removeUsageBefore(month),
+      removeOldHours: store.usage.removeOldHours,
     },
     workerId: `worker ${Math.random()}`,
     metrics: createWorkerMetrics(new Registry()),

@@ -4,7 +4,7 @@ import type { Settle, Settlement } from '../../../shared/limits/settle.ts';
 import type { Log } from '../../../shared/process/log.ts';
 import { countSettled, type LimitMetrics } from '../../../shared/process/metrics.ts';
 import { type Span, traceSettlement } from '../../../shared/tracing/span.ts';
-import { noTokens, usageReport } from '../../failover/answer-usage.ts';
+import { noTokens, type ReportedEnd, usageReport } from '../../failover/answer-usage.ts';
 import type { RunLedger } from '../../failover/run.ts';
 import type { LineRequest } from './batch-job.ts';
 import type { SendLineEvent } from './line-events.ts';
@@ -42,7 +42,7 @@ export function createEndLine({
     const isOwn = stored.requestId === job.requestId;
     const usage = isOwn ? usageOf(stored) : noTokens;
     const outcome = outcomeOf(stored, isOwn);
-    const report = usageReport({ ...lineRun, batch: job.batch }, outcome, usage);
+    const report = usageReport({ ...lineRun, batch: job.batch }, { outcome, ...errorOf(stored, outcome) }, usage);
     const settled = await traceSettlement(lineRun.span, outcome, () =>
       settle({
         account: job.account,
@@ -64,6 +64,12 @@ export function createEndLine({
     }
     sendLineEvent(job, { type: 'ended', answered: stored.status !== null });
   };
+}
+
+/** That of the line in the error file. A line that was not answered has no status. */
+function errorOf({ error, status }: BatchResult, outcome: UsageReport['outcome']): Omit<ReportedEnd, 'outcome'> {
+  if (error === null || outcome !== 'failed') return {};
+  return { code: error.code, ...(status !== null && { status }) };
 }
 
 function outcomeOf({ failed, error }: BatchResult, isOwn: boolean): UsageReport['outcome'] {

@@ -86,8 +86,8 @@ mongoTest('an index that is removed while the store is used is reported, and cre
   await using home = await createHome();
   await using store = await home.open();
   t.deepEqual(await store.listMissingIndexes(), []);
-  await home.database.collection('usage_details').dropIndex('account_1_month_1_day_1');
-  t.deepEqual(await store.listMissingIndexes(), ['usage_details.account_1_month_1_day_1']);
+  await home.database.collection('usage_days').dropIndex('account_1_month_1_start_1');
+  t.deepEqual(await store.listMissingIndexes(), ['usage_days.account_1_month_1_start_1']);
   await using next = await home.open();
   t.deepEqual(await next.listMissingIndexes(), []);
 });

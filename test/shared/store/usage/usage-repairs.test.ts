@@ -7,7 +7,9 @@ import {
   type DetailChange,
   detailId,
   type KeptDetail,
+  placeOf,
   type UsageTables,
+  type UsageUnit,
 } from '../../../../shared/store/usage/usage-tables.ts';
 import { entryAt, sumOf, usageRecords } from '../usage-records.ts';
 
@@ -23,17 +25,17 @@ function tablesOf(records: readonly UsageRecord[], details: readonly KeptDetail[
       if (after === '') scans += 1;
       return records.filter(({ entry }) => entry > after && entry <= last).slice(0, limit);
     },
-    async readDetails(_month, { limit, ...page }) {
+    async readDetails(_month, { unit, limit, ...page }) {
       const isNext = ({ detail }: KeptDetail) =>
-        'after' in page ? detailId(detail) > detailId(page.after) : detail.day >= page.fromDay;
+        detail.unit === unit && ('after' in page ? detailId(detail) > detailId(page.after) : detail.start >= page.from);
       return inOrder.filter(isNext).slice(0, limit);
     },
   };
   return { tables, scans: () => scans };
 }
 
-function keptOf(records: readonly UsageRecord[]): KeptDetail[] {
-  return byDetail(month, records).map(({ unsummed, lastEntry, ...place }) => ({
+function keptOf(records: readonly UsageRecord[], unit: UsageUnit = 'day'): KeptDetail[] {
+  return byDetail(records, (record) => placeOf(month, record, unit)).map(({ unsummed, lastEntry, ...place }) => ({
     detail: { ...place, counts: countsOf(unsummed), lastEntry },
     repairs: 0,
   }));
@@ -42,7 +44,14 @@ function keptOf(records: readonly UsageRecord[]): KeptDetail[] {
 async function compare(tables: ReturnType<typeof tablesOf>['tables'], detailsTo: string, detailsMax = 100) {
   const changes: DetailChange[] = [];
   const onWrong = async (wrong: DetailChange[]) => void changes.push(...wrong);
-  const total = await compareMonth(tables, month, { sumTo: upTo, detailsTo, onWrong, detailsMax });
+  const total = await compareMonth(tables, month, {
+    unit: 'day',
+    from: '',
+    sumTo: upTo,
+    detailsTo,
+    onWrong,
+    detailsMax,
+  });
   return { total, changes };
 }
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
-import { createRemoveOldMonths, firstMonthKept } from '../../../workers/usage/remove-old-months.ts';
+import { createRemoveOldUsage, firstMonthKept } from '../../../workers/usage/remove-old-usage.ts';
 import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
 import { isExact } from '../../shared/store/usage-contract.ts';
 import { usageRecords } from '../../shared/store/usage-records.ts';
@@ -19,9 +19,10 @@ test('the current month and the given number of closed months are kept', (t) => 
 test('nothing is removed while the clocks of Redis and of this machine are a day apart', async (t) => {
   await using own = await openRedisDatabase();
   const { log, lines } = recordedLog();
-  const store = { removeUsageBefore: async () => t.fail() as never };
+  const fails = async () => t.fail() as never;
+  const store = { removeUsageBefore: fails, removeOldHours: fails };
   const now = () => Date.now() - 2 * 86_400_000;
-  await createRemoveOldMonths({ redis: own.redis, store, monthsKept: () => 1, log, now })(new AbortController().signal);
+  await createRemoveOldUsage({ redis: own.redis, store, monthsKept: () => 1, log, now })(new AbortController().signal);
   t.is(lines.length, 1);
 });
 
@@ -36,7 +37,7 @@ test('all older months are removed by the clock of Redis, and nothing else', asy
   await store.usage.recordUsage(records);
 
   const { log, lines } = recordedLog();
-  const remove = createRemoveOldMonths({ redis: own.redis, store: store.usage, monthsKept: () => 1, log });
+  const remove = createRemoveOldUsage({ redis: own.redis, store: store.usage, monthsKept: () => 1, log });
   await remove(AbortSignal.abort());
   await isExact(t, store, records);
   await remove(new AbortController().signal);
@@ -59,14 +60,15 @@ test('the pause after each piece follows its duration, so that the store has tim
       await sleep(ms);
       return busyMs.length === 0 ? 0 : 10;
     },
+    removeOldHours: async () => 0,
   };
   const pauses: number[] = [];
   const pause = async (ms: number) => void pauses.push(ms);
-  await createRemoveOldMonths({ redis: own.redis, store, monthsKept: () => 1, log, pause })(
+  await createRemoveOldUsage({ redis: own.redis, store, monthsKept: () => 1, log, pause })(
     new AbortController().signal,
   );
   const [short = 0, long = 0] = pauses;
-  t.is(pauses.length, 3);
+  t.is(pauses.length, 4);
   t.true(short >= 4 * 19 && long >= 4 * 59, `${pauses}`);
   t.like(lines, [{ fields: { removed: 20 } }]);
 
@@ -78,7 +80,8 @@ test('the pause after each piece follows its duration, so that the store has tim
       stopping.abort();
       return 10;
     },
+    removeOldHours: async () => t.fail() as never,
   };
-  await createRemoveOldMonths({ redis: own.redis, store: endless, monthsKept: () => 1, log })(stopping.signal);
+  await createRemoveOldUsage({ redis: own.redis, store: endless, monthsKept: () => 1, log })(stopping.signal);
   t.is(pieces, 1, 'it ends at once, also within a pause');
 });

@@ -9,10 +9,10 @@ const pauseFactor = 4;
 const pauseMsMax = 10_000;
 
 /**
- * Removes the usage of months that closed more than `monthsKept` months ago, piece by piece, with pauses that follow the speed of the
- * store. It uses Redis's clock, and removes nothing if that differs from this machine's clock by a day or more.
+ * Removes the usage of months that closed more than `monthsKept` months ago, and hours that are no longer kept, piece by piece, with pauses
+ * that follow the speed of the store. It uses Redis's clock, and removes nothing if that differs from this machine's clock by a day or more.
  */
-export function createRemoveOldMonths({
+export function createRemoveOldUsage({
   redis,
   store,
   monthsKept,
@@ -21,26 +21,33 @@ export function createRemoveOldMonths({
   pause = (ms, signal) => sleep(ms, undefined, { signal }).catch(() => {}),
 }: {
   redis: Redis;
-  store: Pick<UsageStore, 'removeUsageBefore'>;
+  store: Pick<UsageStore, 'removeUsageBefore' | 'removeOldHours'>;
   monthsKept: () => number;
   log: Pick<Log, 'info' | 'warn'>;
   now?: () => number;
   pause?: (ms: number, signal: AbortSignal) => Promise<void>;
 }): (signal: AbortSignal) => Promise<void> {
-  return async function removeOldMonths(signal) {
+  async function removeAll(removePiece: () => Promise<number>, signal: AbortSignal): Promise<number> {
+    let removed = 0;
+    for (let piece = -1; piece !== 0 && !signal.aborted; ) {
+      const startedAt = performance.now();
+      piece = await removePiece();
+      removed += piece;
+      await pause(Math.min(pauseMsMax, pauseFactor * (performance.now() - startedAt)), signal);
+    }
+    return removed;
+  }
+
+  return async function removeOldUsage(signal) {
     const nowMs = await agreedNow(redis, now);
     if (nowMs === undefined) {
-      log.warn({}, 'the clocks of Redis and of this machine are a day apart or more; no old months are removed');
+      log.warn({}, 'the clocks of Redis and of this machine are a day apart or more; no old usage is removed');
       return;
     }
     const month = firstMonthKept(nowMs, monthsKept());
-    let removed = 0;
-    for (let piece = -1; piece !== 0 && !signal.aborted; removed += piece) {
-      const startedAt = performance.now();
-      piece = await store.removeUsageBefore(month);
-      await pause(Math.min(pauseMsMax, pauseFactor * (performance.now() - startedAt)), signal);
-    }
+    const removed = await removeAll(() => store.removeUsageBefore(month), signal);
     if (removed > 0) log.info({ before: month, removed }, 'usage of months that are no longer kept was removed');
+    await removeAll(() => store.removeOldHours(nowMs), signal);
   };
 }
 
