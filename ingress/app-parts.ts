@@ -24,6 +24,7 @@ import type { LimitMints } from './authentication/limit-mints.ts';
 import type { DisplayNames, SignIn } from './authentication/sign-in.ts';
 import type { InsertWithRoom } from './files/account-room.ts';
 import type { UploadFile } from './files/upload-file.ts';
+import type { RefusalCounts } from './limits/count-refusals.ts';
 import type { LimitCalls, LimitFailures } from './limits/minute-counts.ts';
 import type { BodyBudget, LargeBodies, RefusedBodies } from './listener/body-budget.ts';
 import type { IngressMetrics } from './metrics.ts';
@@ -53,6 +54,7 @@ export type AppParts = {
 /** What every request needs, the addresses of this service, uploads, and what webhooks may reach. */
 export type HttpParts = {
   metrics: IngressMetrics;
+  refusals: Pick<RefusalCounts, 'count'>;
   /** Undefined if requests are not traced. */
   tracing: Tracing | undefined;
   currentPlanFile: () => PlanFile;

@@ -27,6 +27,7 @@ import { createSignIn, type SignIn } from './authentication/sign-in.ts';
 import { createPages } from './create-pages.ts';
 import { createInsertWithRoom } from './files/account-room.ts';
 import { createUploadFile } from './files/upload-file.ts';
+import { createRefusalCounts } from './limits/count-refusals.ts';
 import { createBodyBudget, createLargeBodies, createRefusedBodies } from './listener/body-budget.ts';
 import { type Listener, listen } from './listener/listener.ts';
 import { createIngressMetrics, type IngressMetrics } from './metrics.ts';
@@ -81,7 +82,9 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   parts.use(watchNodes({ redis, waitingRequests }));
   const giveUp = new AbortController();
   const common = { config, currentPlanFile, redis, store, log };
-  const http = createHttpParts({ ...common, metrics, tracing, giveUp: giveUp.signal });
+  const outboxLengthMax = outboxLengthFor(config.outboxLengthMax, memoryBytes);
+  const refusals = parts.use(createRefusalCounts({ redis, outboxLengthMax, log }));
+  const http = createHttpParts({ ...common, metrics, refusals, tracing, giveUp: giveUp.signal });
   const observed = observeQueues({ currentPlanFile, queueDepths, listWorkers, oldestWaiting: waitingRequests.oldest });
   metrics.observe({
     ...observed,
@@ -91,7 +94,6 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
     issuerKeysAgeMs: issuerKeys.ageMs,
   });
 
-  const outboxLengthMax = outboxLengthFor(config.outboxLengthMax, memoryBytes);
   const { authentication, suspensions, readCountersOf } = parts.use(
     openAuthentication({ ...common, signIn, release, outboxLengthMax }),
   );
@@ -150,19 +152,17 @@ function describeLoad({ listener, waitingRequests, oldest }: LoadSources): Ingre
   };
 }
 
-type HttpDeps = Pick<HttpParts, 'metrics' | 'tracing' | 'currentPlanFile'> & {
+type HttpDeps = Pick<HttpParts, 'metrics' | 'refusals' | 'tracing' | 'currentPlanFile'> & {
   config: IngressConfig;
   store: Store;
   giveUp: AbortSignal;
   log: Log;
 };
 
-function createHttpParts({ config, metrics, tracing, currentPlanFile, store, giveUp, log }: HttpDeps): HttpParts {
+function createHttpParts({ config, store, giveUp, log, ...deps }: HttpDeps): HttpParts {
   const { bodyBytesMax, links, webhooks } = config;
   return {
-    metrics,
-    tracing,
-    currentPlanFile,
+    ...deps,
     ...links,
     securityHeaders: securityHeaders(links.baseUrl),
     trustedProxyHops: config.trustedProxyHops,

@@ -3,14 +3,17 @@ import { errorStatus } from '../../shared/errors.ts';
 import type { Log } from '../../shared/process/log.ts';
 import { noModel } from '../../shared/process/metrics.ts';
 import type { SpanAttributes, Tracing } from '../../shared/tracing/span.ts';
+import type { RefusalCounts } from '../limits/count-refusals.ts';
 import type { IngressMetrics } from '../metrics.ts';
 import type { AppContext, RequestState, Stage } from '../request-state.ts';
+
+type ObserveParts = { log: Log; metrics: IngressMetrics; refusals: Pick<RefusalCounts, 'count'> };
 
 /**
  * Writes one log line and the observations of each request, when its response is complete or its client has disconnected. The page
  * `observability.md` lists the fields of the line (contract.md#w1-log-lines).
  */
-export function logRequest({ log, metrics }: { log: Log; metrics: IngressMetrics }): Stage {
+export function logRequest({ log, metrics, refusals }: ObserveParts): Stage {
   return function logRequest(ctx, next) {
     const startedAt = performance.now();
     ctx.res.once('close', () => record(ctx, startedAt));
@@ -29,7 +32,10 @@ export function logRequest({ log, metrics }: { log: Log; metrics: IngressMetrics
     metrics.requests.inc(labels);
     metrics.requestDuration.observe({ route: labels.route }, durationMs / 1000);
     const inference = inferencePaths.has(labels.route) ? { outcome: outcomeOf(ctx.state, isComplete) } : undefined;
-    if (inference !== undefined) observeInference(ctx, { ...inference, endpoint: labels.route, startedAt });
+    if (inference !== undefined) {
+      observeInference(ctx, { ...inference, endpoint: labels.route, startedAt });
+      countRefusal(ctx.state);
+    }
     log.info(
       {
         requestId,
@@ -45,6 +51,13 @@ export function logRequest({ log, metrics }: { log: Log; metrics: IngressMetrics
       },
       isComplete ? 'answered' : 'the client disconnected',
     );
+  }
+
+  /** One that was admitted has a usage record. */
+  function countRefusal({ errorCode: code, lease, caller }: RequestState): void {
+    if (code === undefined || lease !== undefined) return;
+    const isKnown = errorStatus(code) !== 401;
+    refusals.count({ account: (isKnown && caller?.account) || '', keyId: (isKnown && caller?.keyId) || '', code });
   }
 
   function observeInference(ctx: AppContext, { outcome, endpoint, startedAt }: ObservedInference): void {

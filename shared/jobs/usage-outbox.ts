@@ -53,21 +53,20 @@ export function parseOutboxEntry(streamId: string, fields: Readonly<Record<strin
   };
 }
 
-/**
- * Refusals of an account in one hour, as an ingress has counted them (contract.md#r14-hours): how many by key and code. `account` is empty for
- * callers that are not known.
- */
-const refusalsSchema = z.object({
-  account: z.string(),
-  start: z.string(),
-  counts: z.array(z.object({ keyId: z.string(), code: z.string(), requests: z.int().positive() })),
-});
-
-export type RefusalReport = z.infer<typeof refusalsSchema>;
+/** Refusals as an ingress has counted them, by account, hour, key and code (contract.md#r14-hours). */
+const refusalsSchema = z.array(
+  z.object({
+    account: z.string(),
+    start: z.string(),
+    keyId: z.string(),
+    code: z.string(),
+    requests: z.int().positive(),
+  }),
+);
 
 /** The fields of an outbox entry with refusals. Unlike a usage event it has no `account`, which scripts look for. */
-export function refusalFields(report: RefusalReport): Record<'refusals', string> {
-  return { refusals: JSON.stringify(report) };
+export function refusalFields(refusals: readonly Omit<Refusals, 'entry'>[]): { refusals: string } {
+  return { refusals: JSON.stringify(refusals) };
 }
 
 /** Returns the refusals of an outbox entry; undefined if it is a usage event. Throws if this program did not write the entry. */
@@ -76,8 +75,7 @@ export function parseRefusals(
   { refusals: text }: Readonly<Record<string, string>>,
 ): Refusals[] | undefined {
   if (text === undefined) return undefined;
-  const { account, start, counts } = refusalsSchema.parse(JSON.parse(text));
-  return counts.map((count) => ({ account, start, ...count, entry: entryOf(streamId) }));
+  return refusalsSchema.parse(JSON.parse(text)).map((refusals) => ({ ...refusals, entry: entryOf(streamId) }));
 }
 
 /** Pads a stream id (`<milliseconds>-<sequence>`), so that two padded ids compare as text in the order of the ids. */

@@ -68,13 +68,39 @@ export function expectedRows(
   });
 }
 
-/** Every first token of these tests comes after 200 ms, in the class from 100 to 200. */
 function expectedOfHours(records: readonly UsageRecord[]): TextRow {
   const failed = records.filter(({ outcome }) => outcome === 'failed' || outcome === 'lost');
   const byCode = Map.groupBy(failed, ({ code, outcome }) => code ?? outcome);
   const counts = [...byCode].map(([code, group]) => [code, group.length] as const);
   const errors = Object.fromEntries(counts.sort(([one], [other]) => (one < other ? -1 : 1)));
-  return { refused: '0', errors: JSON.stringify(errors), firstTokenMsP50: '150', firstTokenMsP95: '195' };
+  const times = records.flatMap(({ firstTokenMs }) => firstTokenMs ?? []);
+  const [p50, p95] = [expectedPercentile(times, 0.5), expectedPercentile(times, 0.95)];
+  return { refused: '0', errors: JSON.stringify(errors), firstTokenMsP50: p50, firstTokenMsP95: p95 };
+}
+
+const bounds = [0, 50, 100, 200, 300, 500, 750, 1_000, 1_500, 2_000, 3_000, 5_000, 10_000, 30_000];
+
+/** Times within two bounds are evenly spread between them. Beyond the last one, they are the last one. */
+function expectedPercentile(times: readonly number[], part: number): string {
+  if (times.length === 0) return '';
+  const rank = times.length * part;
+  const lower = times.map((time) => bounds.findLast((bound) => bound < time) ?? 0).sort((one, other) => one - other);
+  const from = lower[Math.ceil(rank) - 1] ?? 0;
+  const to = bounds.find((bound) => bound > from) ?? from;
+  const [before, within] = [lower.indexOf(from), lower.filter((each) => each === from).length];
+  return String(Math.round(from + ((rank - before) / within) * (to - from)));
+}
+
+/** A row of a report as CSV has it. */
+export function asTexts(
+  row: { errors?: unknown; firstTokenMs?: { p50: number; p95: number } | null | undefined },
+  { prices, currency }: Prices = { prices: undefined, currency: '' },
+): TextRow {
+  const { errors, firstTokenMs, ...rest } = row;
+  const times = { firstTokenMsP50: firstTokenMs?.p50 ?? '', firstTokenMsP95: firstTokenMs?.p95 ?? '' };
+  const all = { ...rest, ...(errors !== undefined && { errors: JSON.stringify(errors), ...times }) };
+  const texts = Object.entries(all).map(([name, value]) => [name, value === null ? '' : String(value)]);
+  return { ...Object.fromEntries(texts), ...(prices && { currency }) };
 }
 
 function priceAt({ model, admittedAt }: UsageRecord, prices: NonNullable<Prices['prices']>) {

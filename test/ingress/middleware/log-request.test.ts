@@ -12,6 +12,8 @@ import { serveApp } from '../../support/serve-app.ts';
 
 type Options = { trustedProxyHops?: number; answer?: () => Promise<void> };
 
+const refusals = { count() {} };
+
 /** A listener with both stages; `line` is the next line of its log. */
 async function start(t: ExecutionContext, { trustedProxyHops = 0, answer = async () => {} }: Options = {}) {
   const { log } = recordedLog();
@@ -19,7 +21,8 @@ async function start(t: ExecutionContext, { trustedProxyHops = 0, answer = async
   const app = new Koa<RequestState>();
   app.use(noteClientAddress({ trustedProxyHops }));
   const recording = { ...log, info: (fields: object, message: string) => said.resolve({ ...fields, message }) };
-  app.use(logRequest({ log: recording as typeof log, metrics: createIngressMetrics(createRegistry()) }));
+  const metrics = createIngressMetrics(createRegistry());
+  app.use(logRequest({ log: recording as typeof log, metrics, refusals }));
   app.use(async (ctx) => {
     await answer();
     ctx.body = {};

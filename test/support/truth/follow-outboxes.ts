@@ -1,4 +1,4 @@
-import { isLaterEntry, parseOutboxEntry } from '../../../shared/jobs/usage-outbox.ts';
+import { isLaterEntry, parseOutboxEntry, parseRefusals } from '../../../shared/jobs/usage-outbox.ts';
 import { outboxKey, outboxMarksKey, partitionCount } from '../../../shared/redis/keys.ts';
 import type { UsageRecord } from '../../../shared/store/usage/usage-record.ts';
 import { openRedis } from '../open-redis.ts';
@@ -32,7 +32,8 @@ export function followOutboxes(redisUrl: string): FollowedOutboxes {
       const entries: Entries = await redis.xrange(outboxKey(partition), from, '+', 'COUNT', entriesAtOnce);
       for (const [id, fields] of entries) {
         last[partition] = id;
-        events.push(parseOutboxEntry(id, toRecord(fields)));
+        const found = toRecord(fields);
+        if (parseRefusals(id, found) === undefined) events.push(parseOutboxEntry(id, found));
       }
       more = entries.length === entriesAtOnce;
     }

@@ -1,6 +1,6 @@
 import test from 'ava';
 import { Registry } from 'prom-client';
-import { streamIdOf } from '../../../shared/jobs/usage-outbox.ts';
+import { refusalFields, streamIdOf } from '../../../shared/jobs/usage-outbox.ts';
 import { outboxKey, outboxMarksKey, outboxUnreadableKey } from '../../../shared/redis/keys.ts';
 import { storeUnavailable } from '../../../shared/store/documents.ts';
 import type { Store } from '../../../shared/store/records/store.ts';
@@ -58,6 +58,29 @@ test('an empty outbox is drained up to its start, and nothing is written', async
   const { drainPartition } = drainer(() => Promise.reject(new Error('there is nothing to record')));
   t.deepEqual(await drainPartition(1), { upTo: '0-0', records: 0, more: false });
   t.is(await own.redis.exists(outboxMarksKey(1)), 0);
+});
+
+test('refusals among usage events are counted once, also if the entries are read again', async (t) => {
+  const account = accountOf(9);
+  const start = '2026-12-05T10';
+  const refusal = { account, start, keyId: 'key_1', code: 'rate_limit_exceeded', requests: 4 };
+  const fields = Object.entries(refusalFields([refusal, { ...refusal, code: 'quota_exceeded' }])).flat();
+  await append(9, 2);
+  await own.redis.xadd(outboxKey(9), '*', ...fields);
+  await append(9, 1);
+  const { drainPartition, lines } = drainer();
+  t.like(await drainPartition(9), { records: 3 });
+  await own.redis.hdel(outboxMarksKey(9), 'drained');
+  t.like(await drainPartition(9), { records: 3 });
+  const found = (await Array.fromAsync(store.usage.readRefusals({ account, start, end: start }))).flat();
+  t.deepEqual(
+    found.map(({ code, requests }) => [code, requests]),
+    [
+      ['quota_exceeded', 4],
+      ['rate_limit_exceeded', 4],
+    ],
+  );
+  t.deepEqual(lines, []);
 });
 
 test('writes the entries of the outbox to the store in order, batch by batch, and keeps them in the outbox', async (t) => {
