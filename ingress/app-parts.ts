@@ -37,6 +37,7 @@ import type { observeQueues } from './queue/queue-depths.ts';
 import type { QueueTurns, RequestQueues } from './queue/queue-turns.ts';
 import type { WaitingRequests } from './replies/waiting-requests.ts';
 import type { RequestLookUp } from './requests/find-requests.ts';
+import type { HourSums } from './requests/hour-sums.ts';
 import type { RequestsToEnd } from './requests/requests-to-end.ts';
 
 /** What the stages and routes of the public listener use. */
@@ -127,6 +128,8 @@ export type OperatorParts = {
   /** Requests that may wait in the queue of one model (QUEUE_DEPTH_MAX). */
   queueDepthMax: number;
   backendPauses: BackendPauses;
+  /** The usage of hours over all accounts. */
+  hourSums: HourSums;
   /** Reads an account as it is now, and the counters of its limits, which admission decides with. */
   readCountersOf: (account: string) => Promise<{ caller: Caller; counters: LimitCounters }>;
 };

@@ -41,6 +41,7 @@ import { createQueueDashboard, type QueueDashboard } from './queue/queue-dashboa
 import { observeQueues } from './queue/queue-depths.ts';
 import { listenForReplies, type WaitingRequests, watchNodes } from './replies/waiting-requests.ts';
 import { createRequestLookUp } from './requests/find-requests.ts';
+import { createHourSums } from './requests/hour-sums.ts';
 import { createRequestsToEnd } from './requests/requests-to-end.ts';
 import { routes } from './routes.ts';
 
@@ -125,6 +126,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
       fleet: { ...fleet, ...observed },
       queueDepthMax: config.queue.depthMax,
       backendPauses: createBackendPauses(redis),
+      hourSums: createHourSums({ store: store.usage }),
       readCountersOf,
     },
     pages: createPages({ ...common, issuerKeys }),

@@ -10,7 +10,7 @@ import type { Refusals } from '../../shared/store/usage/usage-tables.ts';
 
 /** `account` and `keyId` are empty if the caller is not known. */
 type Refusal = { account: string; keyId: string; code: ErrorCode };
-type Counted = Omit<Refusals, 'entry'>;
+type RefusalCount = Omit<Refusals, 'entry'>;
 
 const writeEveryMsUsual = 10_000;
 /** Further ones are counted without account and key, to bound memory. */
@@ -19,7 +19,7 @@ const closeMs = 1_000;
 
 /**
  * Counts requests that were refused before they were admitted, and adds them to the outboxes every ten seconds, each at most once: what is
- * lost with a process, or while Redis or the store is away, is not added again (contract.md#r14-hours).
+ * lost with a process, or while Redis or the store is away, is not added again (contract.md#r13-hours).
  */
 export function createRefusalCounts({
   redis,
@@ -36,7 +36,7 @@ export function createRefusalCounts({
   writeEveryMs?: number;
   placesMax?: number;
 }) {
-  let counts = new Map<string, Counted>();
+  let counts = new Map<string, RefusalCount>();
 
   async function write(): Promise<void> {
     const taken = [...counts.values()];
@@ -45,7 +45,7 @@ export function createRefusalCounts({
     await Promise.all([...entries].map(([partition, refusals]) => append(partition, refusals)));
   }
 
-  async function append(partition: number, refusals: readonly Counted[]): Promise<void> {
+  async function append(partition: number, refusals: readonly RefusalCount[]): Promise<void> {
     try {
       const stream = outboxKey(partition);
       if ((await redis.xlen(stream)) >= outboxLengthMax) return;
@@ -81,6 +81,6 @@ export function createRefusalCounts({
 
 export type RefusalCounts = ReturnType<typeof createRefusalCounts>;
 
-function idOf({ account, start, keyId, code }: Omit<Counted, 'requests'>): string {
+function idOf({ account, start, keyId, code }: Omit<RefusalCount, 'requests'>): string {
   return JSON.stringify([account, start, keyId, code]);
 }

@@ -2,6 +2,7 @@ import { type Redis, redisUnavailable } from '../../shared/redis/connections.ts'
 import { leaseHoldersKey, parseLeaseHolder, partitionCount } from '../../shared/redis/keys.ts';
 import type { Store } from '../../shared/store/records/store.ts';
 import type { RecordPlace, UsageRecord } from '../../shared/store/usage/usage-record.ts';
+import { codeOf } from '../../shared/store/usage/usage-tables.ts';
 import {
   createReadLeases,
   createReadWaitingUsage,
@@ -182,17 +183,31 @@ const examinedMax = 1_000;
 /** Records that are read together while some do not match. */
 const recordsAtOnce = 100;
 
-/** `outcome` matches only requests that have ended. */
+/**
+ * `outcome`, `code` (as hours have it: of the error, else the outcome) and `slowerThanMs` match only requests that have ended. `start` and `end` are
+ * times of admission, the end not included.
+ */
 export type RequestFilter = {
   model?: string | undefined;
   outcome?: UsageRecord['outcome'] | undefined;
+  code?: string | undefined;
+  endpoint?: string | undefined;
   keyId?: string | undefined;
+  batch?: string | undefined;
+  slowerThanMs?: number | undefined;
+  start?: Date | undefined;
+  end?: Date | undefined;
 };
 
-type Page = { limit: number; before?: RecordPlace | undefined; filter: RequestFilter };
+/** `isFolded`: of the lines of a batch that follow each other, only the first one. */
+type Page = { limit: number; before?: RecordPlace | undefined; filter: RequestFilter; isFolded?: boolean | undefined };
+
+/** With `lines`, it stands for so many lines of its batch, of which so many have failed, with so many tokens charged. */
+export type ListedRequest = { request: FoundRequest; lines?: FoldedLines };
+export type FoldedLines = { requests: number; failed: number; chargedTokens: number };
 
 /** `last`: the next page begins after this request. It can have fewer than `limit` requests, even none, and more can follow. */
-export type RequestPage = { requests: FoundRequest[]; last: FoundRequest | undefined; hasMore: boolean };
+export type RequestPage = { requests: ListedRequest[]; last: FoundRequest | undefined; hasMore: boolean };
 
 /** Lists the requests of an account by admission, latest first. */
 type ListRequests = (account: string, page: Page) => Promise<RequestPage>;
@@ -202,32 +217,68 @@ type ListRequests = (account: string, page: Page) => Promise<RequestPage>;
  * with `SERVICE_UNAVAILABLE` if too many records wait to be read.
  */
 export function createListRequests(places: RequestPlaces): ListRequests {
-  return async function listRequests(account, { limit, before, filter }) {
+  return async function listRequests(account, { limit, before: after, filter, isFolded = false }) {
     const recent = await recentRequests(places, account);
+    const before = earlierPlace(after, filter.end);
     const isNext = (request: RecordPlace) => before === undefined || byAdmission(before, request) < 0;
-    const hasFilter = Object.values(filter).some((value) => value !== undefined);
-    const atOnce = hasFilter ? recordsAtOnce : limit + 1;
+    const isFiltered = isFolded || Object.values(filter).some((value) => value !== undefined);
+    const atOnce = isFiltered ? recordsAtOnce : limit + 1;
     const stored = storedRecords(places.store, account, { before, atOnce });
 
-    const requests: FoundRequest[] = [];
+    const requests: ListedRequest[] = [];
     let examined = 0;
     let last: FoundRequest | undefined;
     for await (const request of merged(recent.filter(isNext), stored)) {
-      if (requests.length === limit && matches(request, filter))
-        return { requests, last: requests.at(-1), hasMore: true };
+      if (filter.start !== undefined && request.admittedAt < filter.start) break;
+      const isWanted = matches(request, filter);
+      const line = isWanted && isFolded ? foldInto(requests.at(-1), request) : undefined;
+      if (requests.length === limit && isWanted && line === undefined)
+        return { requests, last: isFolded ? last : requests.at(-1)?.request, hasMore: true };
       if (examined === examinedMax) return { requests, last, hasMore: true };
-      if (matches(request, filter)) requests.push(request);
+      if (line !== undefined) requests[requests.length - 1] = line;
+      else if (isWanted) requests.push({ request });
       last = request;
       examined += 1;
     }
-    return { requests, last: requests.at(-1), hasMore: false };
+    return { requests, last: requests.at(-1)?.request, hasMore: false };
   };
 }
 
-function matches(request: FoundRequest, { model, outcome, keyId }: RequestFilter): boolean {
+/** The one that comes later in a list. Every request of the time `end` comes after its place. */
+function earlierPlace(place: RecordPlace | undefined, end: Date | undefined): RecordPlace | undefined {
+  if (end === undefined) return place;
+  const ofEnd = { admittedAt: end, requestId: '' };
+  return place === undefined || byAdmission(place, ofEnd) < 0 ? ofEnd : place;
+}
+
+/** The listed request with one more line, if both are lines of one batch. */
+function foldInto(listed: ListedRequest | undefined, request: FoundRequest): ListedRequest | undefined {
+  if (listed === undefined || request.batch === null || listed.request.batch !== request.batch) return undefined;
+  const lines = listed.lines ?? countLine({ requests: 0, failed: 0, chargedTokens: 0 }, listed.request);
+  return { request: listed.request, lines: countLine(lines, request) };
+}
+
+function countLine({ requests, failed, chargedTokens }: FoldedLines, line: FoundRequest): FoldedLines {
+  const ended = line.state === 'ended' ? line : undefined;
+  const hasFailed = ended?.outcome === 'failed' || ended?.outcome === 'lost';
+  return {
+    requests: requests + 1,
+    failed: failed + Number(hasFailed),
+    chargedTokens: chargedTokens + (ended?.chargedTokens ?? 0),
+  };
+}
+
+function matches(request: FoundRequest, filter: RequestFilter): boolean {
+  const { model, outcome, code, endpoint, keyId, batch, slowerThanMs } = filter;
   if (model !== undefined && request.model !== model) return false;
+  if (endpoint !== undefined && request.endpoint !== endpoint) return false;
   if (keyId !== undefined && request.keyId !== keyId) return false;
-  return outcome === undefined || (request.state === 'ended' && request.outcome === outcome);
+  if (batch !== undefined && request.batch !== batch) return false;
+  if (outcome === undefined && code === undefined && slowerThanMs === undefined) return true;
+  if (request.state !== 'ended') return false;
+  if (outcome !== undefined && request.outcome !== outcome) return false;
+  if (code !== undefined && codeOf(request) !== code) return false;
+  return slowerThanMs === undefined || (request.durationMs ?? 0) > slowerThanMs;
 }
 
 /** Requests that run, and those that may not be in the store yet, each once, in order. */

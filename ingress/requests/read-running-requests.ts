@@ -29,7 +29,9 @@ const leaseSchema = storedJson.pipe(
     request: z.string(),
     state: z.enum(['admitted', 'started', 'streaming']),
     admittedAt: z.int(),
-    report: storedJson.pipe(z.object({ endpoint: z.string(), model: z.string(), keyId: z.string() })),
+    report: storedJson.pipe(
+      z.object({ endpoint: z.string(), model: z.string(), keyId: z.string(), batch: z.string().nullable() }),
+    ),
   }),
 );
 
@@ -144,6 +146,9 @@ function recordsOf(entries: readonly [id: string, fields: string[]][], isWanted:
 }
 /** A request that has a lease. `queued`: no worker has begun. `streaming`: text was sent to the client. */
 
-export type RunningRequest = Pick<UsageRecord, 'requestId' | 'admittedAt' | 'endpoint' | 'model' | 'keyId'> & {
+export type RunningRequest = Pick<
+  UsageRecord,
+  'requestId' | 'admittedAt' | 'endpoint' | 'model' | 'keyId' | 'batch'
+> & {
   state: 'queued' | 'running' | 'streaming';
 };

@@ -16,6 +16,7 @@ import {
   operatorRequestListSchema,
   operatorRequestSchema,
   presentForOperator,
+  presentLines,
   presentRequest,
   requestListSchema,
   requestSchema,
@@ -24,6 +25,8 @@ import {
 const nameLengthMax = 128;
 
 const name = z.string().min(1).max(nameLengthMax);
+
+const time = z.iso.datetime('expected a time as 2026-03-01T14:00:00Z').transform((text) => new Date(text));
 
 const requestsQuery = z.strictObject({
   limit: limitParameter({ max: 100, usual: 20 }),
@@ -34,8 +37,28 @@ const requestsQuery = z.strictObject({
     .meta({ description: 'The request before the first one to return: `last_id` of the previous page.' }),
   model: name.optional().meta({ description: 'Only requests to this model, by its name in answers, not by an alias.' }),
   outcome: z.enum(usageOutcomes).optional().meta({ description: 'Only requests that have ended like this.' }),
+  code: name.optional().meta({
+    description: 'Only requests that have ended with this error code, or without one with this outcome.',
+    examples: ['UPSTREAMS_EXHAUSTED'],
+  }),
+  endpoint: name.optional().meta({ description: 'Only requests to this path.', examples: ['/v1/embeddings'] }),
   key_id: name.optional().meta({ description: 'Only requests with the key of this id.' }),
+  batch_id: name.optional().meta({ description: 'Only requests of the lines of this batch.' }),
+  slower_than_ms: z
+    .string()
+    .regex(/^\d{1,9}$/, 'expected milliseconds')
+    .transform(Number)
+    .optional()
+    .meta({ description: 'Only requests that took longer.', documentedAs: z.int().min(0).optional() }),
+  start: time.optional().meta({ description: 'Only requests that were admitted at this time or later, UTC.' }),
+  end: time.optional().meta({ description: 'Only requests that were admitted before this time, UTC.' }),
+  fold_lines: z
+    .literal('true')
+    .optional()
+    .meta({ description: 'With `true`, lines of a batch that follow each other are one item, with `lines`.' }),
 });
+
+type RequestsQuery = z.output<typeof requestsQuery>;
 
 const params = {
   request: {
@@ -52,17 +75,20 @@ const exampleRequest = {
   model: 'small-chat',
   state: 'ended',
   outcome: 'completed',
+  status: null,
+  code: null,
   created_at: 1_767_225_600,
   queue_ms: 3,
   first_token_ms: 420,
   duration_ms: 1250,
   attempts: [
-    { location: 'on-prem', outcome: 'failed', ms: 12 },
-    { location: 'cloud', outcome: 'answered', ms: 1230 },
+    { location: 'on-prem', outcome: 'failed', cause: 'connection refused', ms: 12 },
+    { location: 'cloud', outcome: 'answered', cause: null, ms: 1230 },
   ],
   usage: { prompt_tokens: 9, completion_tokens: 12, total_tokens: 21, estimated: false },
   charged_tokens: 21,
   key_id: 'key_01KBN4V4W0R2E9Z6Y5QH3T8MXB',
+  batch_id: null,
 } as const;
 
 const exampleOperatorRequest = {
@@ -71,10 +97,14 @@ const exampleOperatorRequest = {
   attempts: exampleRequest.attempts.map((attempt, index) => ({
     ...attempt,
     backend: index === 0 ? 'onprem-a' : 'cloud-a',
+    address: index === 0 ? '10.0.3.11:8000' : null,
+    rule: index === 0 ? 'refused-connection' : null,
   })),
 };
 
 const unknownUntilItsEnd = {
+  status: null,
+  code: null,
   queue_ms: null,
   first_token_ms: null,
   duration_ms: null,
@@ -209,19 +239,25 @@ export const requestRoutes: readonly Route[] = [
 /** Reads the page of the account's requests that the query asks for. */
 async function requestPageOf(
   account: string,
-  { limit, after, model, outcome, key_id: keyId }: z.output<typeof requestsQuery>,
+  { limit, after, fold_lines, ...query }: RequestsQuery,
   requestLookUp: Pick<RequestLookUp, 'find' | 'list'>,
 ): Promise<RequestPage> {
   const before = after === undefined ? undefined : await requestLookUp.find(account, after);
   if (after !== undefined && before === undefined) {
     throw validationError([{ path: 'after', message: 'there is no such request' }]);
   }
-  return requestLookUp.list(account, { limit, before, filter: { model, outcome, keyId } });
+  const { key_id: keyId, batch_id: batch, slower_than_ms: slowerThanMs, ...rest } = query;
+  const filter = { ...rest, keyId, batch, slowerThanMs };
+  return requestLookUp.list(account, { limit, before, filter, isFolded: fold_lines !== undefined });
 }
 
-function presentPage<Shown>({ requests, last, hasMore }: RequestPage, present: (request: FoundRequest) => Shown) {
-  const [first_id, last_id] = [requests[0]?.requestId ?? null, last?.requestId ?? null];
-  return { object: 'list' as const, data: requests.map(present), first_id, last_id, has_more: hasMore };
+function presentPage<Shown extends object>(
+  { requests, last, hasMore }: RequestPage,
+  present: (request: FoundRequest) => Shown,
+) {
+  const [first_id, last_id] = [requests[0]?.request.requestId ?? null, last?.requestId ?? null];
+  const data = requests.map(({ request, lines }) => ({ ...present(request), ...(lines && presentLines(lines)) }));
+  return { object: 'list' as const, data, first_id, last_id, has_more: hasMore };
 }
 
 function noSuchRequest(): ApiError {

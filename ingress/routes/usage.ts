@@ -6,8 +6,10 @@ import { totalOf } from '../../shared/store/usage/usage-record.ts';
 import type { UsageDay } from '../../shared/store/usage/usage-tables.ts';
 import { nameFieldOf } from '../api/response-fields.ts';
 import { type Route, type RouteRequest, route } from '../api/route.ts';
-import { asDetail, createPricing, type ReportedDetail } from '../usage/report-rows.ts';
+import type { HourSums } from '../requests/hour-sums.ts';
+import { asDetail, asDetailOf, createPricing, type ReportedDetail } from '../usage/report-rows.ts';
 import {
+  allReportQueryOf,
   allUsageQuery,
   daysOfMonth,
   type ReportQuery,
@@ -47,6 +49,7 @@ const exampleUsage = {
 const exampleSums = { ...exampleCounts, cachedTokens: 6, cost: '0.00001395', unpricedTokens: 0 };
 
 const exampleRange = {
+  rowCount: 1,
   start: '2026-03-01',
   end: '2026-03-31',
   unit: 'tokens',
@@ -149,7 +152,7 @@ export const usageRoutes: readonly Route[] = [
     tag: 'Operators',
     summary: 'Retrieve the usage of all accounts',
     description:
-      'A report over all accounts and devices. It reads the details of every month that has a day of the range, so it can take a minute for many accounts. `order=charged` returns only the rows with the most charged tokens, and the total of all.',
+      'A report over all accounts and devices. It reads the details of every month that has a day of the range, so it can take a minute for many accounts. Another `order` than `groups` returns only the rows with the most, and the total of all. Of hours it has at most eight days, by account, hour and model; refusals only without `account`.',
     query: allUsageQuery,
     answers: {
       description: 'The report.',
@@ -157,10 +160,12 @@ export const usageRoutes: readonly Route[] = [
       example: exampleReportOfAll,
       csv: exampleCsv.replaceAll(/^day/gm, 'account,day').replaceAll(/^2026/gm, 'user:alice,2026'),
     },
-    async handle({ ctx, planFile, now, query: { order, limit = topRows.usual, ...wanted } }, { store, log }) {
-      const query = reportQueryOf(wanted, { now, usual: usualGroupsOfAll });
-      const details = store.usage.details.readAll(query.range);
-      const top = order === 'charged' ? limit : undefined;
+    async handle({ ctx, planFile, now, query: { order, limit = topRows.usual, ...wanted } }, parts) {
+      const { store, log } = parts;
+      const { hourSums } = parts.operators;
+      const query = allReportQueryOf(wanted, { now, usual: usualGroupsOfAll });
+      const details = query.unit === 'day' ? store.usage.details.readAll(query.range) : detailsOfAll(query, hourSums);
+      const top = order === 'groups' ? undefined : { by: order, count: limit };
       const pricing = createPricing(planFile);
       const report = await answerReport(ctx, { details, query, pricing, isOfOneAccount: false, top }, { log });
       return report && withNames(report, store);
@@ -200,6 +205,22 @@ async function* detailsFor(
   yield* usage.details.read({ account, unit, ...range });
   if (unit === 'hour')
     for await (const refusals of usage.readRefusals({ account, ...range })) yield refusals.map(asDetail);
+}
+
+/**
+ * The hours of all accounts. Costs depend on the model, so it is always a group of what is read. Refusals are not counted by account here.
+ */
+async function* detailsOfAll({ range, groups }: ReportQuery, hourSums: HourSums): AsyncGenerator<ReportedDetail[]> {
+  const hasAccounts = groups.includes('account');
+  for await (const { hour, usage, refusals } of hourSums.read(range, [
+    ...(hasAccounts ? ['account' as const] : []),
+    'model',
+    'code',
+  ])) {
+    yield usage.map((sum) => asDetailOf(hour, sum));
+    if (!hasAccounts)
+      yield refusals.map((each) => asDetail({ account: '', start: hour, keyId: '', entry: '', ...each }));
+  }
 }
 
 /** The total is that of the days, which are read together. The store's sum is read at another time. */

@@ -8,7 +8,7 @@ import {
   firstTokenNames,
   noDetailCounts,
 } from '../../shared/store/usage/usage-record.ts';
-import type { Refusals, UsageDetail } from '../../shared/store/usage/usage-tables.ts';
+import type { HourSum, Refusals, UsageDetail, UsageUnit } from '../../shared/store/usage/usage-tables.ts';
 import type { GroupName } from './usage-query.ts';
 
 /**
@@ -29,7 +29,7 @@ export type ReportedDetail = UsageDetail & { refused?: number };
 /** The usage of one combination of groups; `values` are those of the groups, in their order. */
 export type ReportRow = Sums & { values: readonly string[] };
 
-type ReportOptions = { groups: readonly GroupName[]; pricing: Pricing | undefined };
+type ReportOptions = { unit?: UsageUnit; groups: readonly GroupName[]; pricing: Pricing | undefined };
 
 /** About 40 MB. */
 const rowsAtOnceMax = 100_000;
@@ -45,14 +45,15 @@ const groupValues: Record<GroupName, (detail: UsageDetail) => string> = {
 
 /**
  * Sums details by groups. The details of an account must follow each other, in order of days. Rows come as soon as they are complete: of
- * one account if accounts are a group, and then of one day; else at the end. So the memory does not grow with the length of the report.
+ * one account if accounts are a group, and then of one day; else, and always of hours, at the end. So the memory does not grow with the
+ * length of a report of days.
  * Fails with `VALIDATION_ERROR` if too many rows would have to be held together.
  */
 export async function* reportRows(
   details: AsyncIterable<readonly ReportedDetail[]>,
-  { groups, pricing, isOfOneAccount }: ReportOptions & { isOfOneAccount: boolean },
+  { unit = 'day', groups, pricing, isOfOneAccount }: ReportOptions & { isOfOneAccount: boolean },
 ): AsyncGenerator<ReportRow[]> {
-  const parts = partsOf(groups, isOfOneAccount);
+  const parts = unit === 'day' ? partsOf(groups, isOfOneAccount) : [];
   let rows = new Map<string, ReportRow>();
   let part: string | undefined;
   for await (const piece of details) {
@@ -64,7 +65,7 @@ export async function* reportRows(
       }
       part = next;
       add(rows, detail, { groups, pricing });
-      if (rows.size > rowsAtOnceMax) throw tooManyRows(isOfOneAccount ? 'day' : 'account');
+      if (rows.size > rowsAtOnceMax) throw tooManyRows(unit === 'day' && !isOfOneAccount ? 'account' : unit);
     }
   }
   yield inOrder(rows);
@@ -101,6 +102,12 @@ function priced(detail: ReportedDetail, pricing: Pricing | undefined): Sums {
 }
 
 const noGroup = '-';
+
+/** The sum of an hour as a detail: what is no group of it is empty. */
+export function asDetailOf(start: string, { account, model, code, counts }: HourSum): ReportedDetail {
+  const place = { account, month: start.slice(0, 7), unit: 'hour', start, model, keyId: '', endpoint: '' } as const;
+  return { ...place, code, counts, lastEntry: '' };
+}
 
 /** Refusals as a detail without counts. They are of no model and endpoint. */
 export function asDetail({ account, start, keyId, code, requests, entry }: Refusals): ReportedDetail {

@@ -32,7 +32,7 @@ export const usualGroupsOfAll: readonly GroupName[] = ['account'];
 const reportParameters = {
   start: dayOrHour.optional().meta({
     description:
-      'The first day, UTC; the first day of the current month by default. With `group_by=hour` also an hour, `2026-03-01T14`; today by default.',
+      'The first day, UTC; the first day of the current month by default. An hour, `2026-03-01T14`, asks for hours, as `group_by=hour` does; then today by default.',
     examples: ['2026-03-01'],
   }),
   end: dayOrHour.optional().meta({
@@ -66,29 +66,35 @@ export const usageQuery = z
   });
 
 export const topRows = { usual: 100, max: 1_000 };
+/** By what the rows with the most are chosen. */
+export const topOrders = ['charged', 'cost', 'failed'] as const;
+export type TopOrder = (typeof topOrders)[number];
+
+/** Sums of hours over all accounts are read hour by hour. */
+const daysOfAllMax = 8;
 
 export const allUsageQuery = z
   .strictObject({
     ...reportParameters,
-    group_by: groupsParameter(
-      groupNames.filter((name) => name !== 'hour'),
-      usualGroupsOfAll,
-    ),
+    group_by: groupsParameter(groupNames, usualGroupsOfAll),
     order: z
-      .enum(['groups', 'charged'])
+      .enum(['groups', ...topOrders])
       .default('groups')
-      .meta({ description: '`charged`: only the rows with the most charged tokens, most first.' }),
+      .meta({
+        description:
+          'Unless it is `groups`, only the rows with the most charged tokens, cost or failed requests, most first.',
+      }),
     limit: limitParameter(topRows)
       .removeDefault()
       .optional()
       .meta({
-        description: `How many rows, only with \`order=charged\`; ${topRows.usual} by default.`,
+        description: `How many rows, only with another \`order\` than \`groups\`; ${topRows.usual} by default.`,
         documentedAs: z.int().min(1).max(topRows.max).optional(),
       }),
   })
-  .refine(({ order, limit }) => order === 'charged' || limit === undefined, {
+  .refine(({ order, limit }) => order !== 'groups' || limit === undefined, {
     path: ['limit'],
-    message: 'expected with order=charged',
+    message: 'expected with an order of the most',
   });
 
 /** A list of groups, which comes out in the order of reports. */
@@ -122,29 +128,28 @@ type Query = {
 export function reportQueryOf(asked: Query, { now, usual }: { now: number; usual: readonly GroupName[] }): ReportQuery {
   const wanted = asked.group_by?.split(',') ?? usual;
   const groups = groupNames.filter((name) => isOneOf(wanted, name));
-  const unit = groups.includes('hour') ? 'hour' : 'day';
-  if (unit === 'hour' && groups.includes('day'))
+  const isOfHours = groups.includes('hour') || [asked.start, asked.end].some((time) => time?.includes('T'));
+  const unit = isOfHours ? 'hour' : 'day';
+  if (isOfHours && groups.includes('day'))
     throw validationError([{ path: 'group_by', message: 'expected day or hour, not both' }]);
-  const range = unit === 'hour' ? hoursIn(asked, now) : daysIn(asked, now);
+  const range = unit === 'hour' ? hoursIn(asked, { now, daysMax: hoursKeptDays }) : daysIn(asked, now);
   return { unit, range, groups, format: asked.format ?? 'json' };
 }
 
 function daysIn(asked: Query, now: number): DayRange {
   const today = new Date(now).toISOString().slice(0, 10);
   const { start = `${today.slice(0, 7)}-01`, end = today } = asked;
-  for (const [path, text] of Object.entries({ start, end }))
-    if (text.length > 10) throw validationError([{ path, message: 'expected a day, or group_by=hour' }]);
   const days = (Date.parse(end) - Date.parse(start)) / dayMs + 1;
   return within({ start, end }, { days, daysMax });
 }
 
 /** A day stands for its first hour, or as the end for its last one. */
-function hoursIn(asked: Query, now: number): DayRange {
+function hoursIn(asked: Query, { now, daysMax }: { now: number; daysMax: number }): DayRange {
   const today = new Date(now).toISOString().slice(0, 10);
   const { start: from = today, end: to = today } = asked;
   const [start, end] = [from.padEnd(13, 'T00'), to.padEnd(13, 'T23')];
   const hours = (Date.parse(`${end}:00Z`) - Date.parse(`${start}:00Z`)) / hourMs + 1;
-  return within({ start, end }, { days: hours / 24, daysMax: hoursKeptDays });
+  return within({ start, end }, { days: hours / 24, daysMax });
 }
 
 function within(range: DayRange, { days, daysMax }: { days: number; daysMax: number }): DayRange {
@@ -152,6 +157,17 @@ function within(range: DayRange, { days, daysMax }: { days: number; daysMax: num
   if (days <= 0) throw validationError([{ path: 'end', message: `expected a time that is not before ${start}` }]);
   if (days > daysMax) throw validationError([{ path: 'end', message: `expected at most ${daysMax} days` }]);
   return range;
+}
+
+const groupsOfAllHours: readonly GroupName[] = ['account', 'hour', 'model'];
+
+/** The same over all accounts, which is bounded more. */
+export function allReportQueryOf(asked: Query, options: { now: number; usual: readonly GroupName[] }): ReportQuery {
+  const query = reportQueryOf(asked, options);
+  if (query.unit === 'day') return query;
+  if (query.groups.some((name) => !groupsOfAllHours.includes(name)))
+    throw validationError([{ path: 'group_by', message: `expected some of ${groupsOfAllHours.join(', ')}` }]);
+  return { ...query, range: hoursIn(asked, { now: options.now, daysMax: daysOfAllMax }) };
 }
 
 /** The days of a month, `YYYY-MM`. */

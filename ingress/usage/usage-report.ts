@@ -24,16 +24,18 @@ import {
   reportRows,
   type Sums,
 } from './report-rows.ts';
-import { type GroupName, groupNames, type ReportQuery } from './usage-query.ts';
+import { type GroupName, groupNames, type ReportQuery, type TopOrder } from './usage-query.ts';
 
 type Report = {
   details: AsyncIterable<readonly ReportedDetail[]>;
   query: ReportQuery;
   pricing: Pricing | undefined;
   isOfOneAccount: boolean;
-  /** Only so many rows, those with the most charged tokens. */
-  top?: number | undefined;
+  /** Only the rows with the most. */
+  top?: Top | undefined;
 };
+
+type Top = { by: TopOrder; count: number };
 
 type ReportDeps = { log: Log; now?: () => number };
 
@@ -66,10 +68,10 @@ async function* whileConnected<Item>({ res }: AppContext, items: AsyncIterable<I
   }
 }
 
-async function* topOf(rows: AsyncIterable<readonly ReportRow[]>, top: number): AsyncGenerator<ReportRow[]> {
+async function* topOf(rows: AsyncIterable<readonly ReportRow[]>, top: Top): AsyncGenerator<ReportRow[]> {
   let kept: ReportRow[] = [];
   for await (const piece of rows) kept = addToTop(kept, piece, top);
-  yield mostCharged(kept, top);
+  yield withMost(kept, top);
 }
 
 type Csv = Pick<Report, 'query' | 'pricing'> & ReportDeps;
@@ -156,39 +158,48 @@ type Shape = Pick<ReportQuery, 'unit' | 'range' | 'groups'> & { pricing: Pricing
 /** The report as an object. Its total is that of all rows, also if `top` leaves out some. */
 export async function presentReport(
   rows: Rows,
-  { unit, range, groups, pricing, top }: Shape & { top?: number | undefined },
+  { unit, range, groups, pricing, top }: Shape & { top?: Top | undefined },
 ): Promise<UsageReport> {
   const total = noSums();
   let kept: ReportRow[] = [];
+  let rowCount = 0;
   for await (const piece of rows) {
     for (const row of piece) addSums(total, row);
+    rowCount += piece.length;
     if (top !== undefined) kept = addToTop(kept, piece, top);
     else if (kept.length + piece.length > rowsMax) throw tooManyRowsError();
     else kept.push(...piece);
   }
   // The store has an order of accounts of its own.
-  kept = top === undefined ? kept.sort(byValues) : mostCharged(kept, top);
+  kept = top === undefined ? kept.sort(byValues) : withMost(kept, top);
   return {
     ...range,
     unit: 'tokens',
     groupBy: [...groups],
     ...(pricing !== undefined && { currency: pricing.currency }),
     total: presentSums(total, { unit, pricing }),
+    rowCount,
     data: kept.map((row) => ({ ...presentValues(row, groups), ...presentSums(row, { unit, pricing }) })),
   };
 }
 
 /** Adds rows to those of which the first ones are kept in the end. Sorts only when there are twice as many. */
-function addToTop(kept: ReportRow[], piece: readonly ReportRow[], count: number): ReportRow[] {
+function addToTop(kept: ReportRow[], piece: readonly ReportRow[], top: Top): ReportRow[] {
   const all = [...kept, ...piece];
-  return all.length < 2 * count ? all : mostCharged(all, count);
+  return all.length < 2 * top.count ? all : withMost(all, top);
 }
 
-/** The rows with the most charged tokens; of equal ones the first in order. */
-function mostCharged(rows: readonly ReportRow[], count: number): ReportRow[] {
-  return rows
-    .toSorted((one, other) => other.counts.chargedTokens - one.counts.chargedTokens || byValues(one, other))
-    .slice(0, count);
+const amounts: Record<TopOrder, (row: ReportRow) => bigint> = {
+  charged: ({ counts }) => BigInt(counts.chargedTokens),
+  cost: ({ cost }) => cost,
+  failed: ({ counts }) => BigInt(counts.failed),
+};
+
+/** The rows with the most; of equal ones the first in order. */
+function withMost(rows: readonly ReportRow[], { by, count }: Top): ReportRow[] {
+  const amountOf = amounts[by];
+  const byAmount = (one: ReportRow, other: ReportRow) => Number(amountOf(other) - amountOf(one));
+  return rows.toSorted((one, other) => byAmount(one, other) || byValues(one, other)).slice(0, count);
 }
 
 function presentValues({ values }: ReportRow, groups: readonly GroupName[]): Record<string, string | null> {
@@ -299,6 +310,7 @@ export const usageReportSchema = named(
     groupBy: z.array(z.enum(groupNames)),
     currency: z.string().optional().meta({ description: 'Of `cost`, ISO 4217.' }),
     total: z.strictObject(sums).meta({ description: 'Of all usage in the range.' }),
+    rowCount: count.meta({ description: 'How many rows there are, also those that `limit` leaves out.' }),
     data: z
       .array(
         z.strictObject({

@@ -53,7 +53,7 @@ export function parseOutboxEntry(streamId: string, fields: Readonly<Record<strin
   };
 }
 
-/** Refusals as an ingress has counted them, by account, hour, key and code (contract.md#r14-hours). */
+/** Refusals as an ingress has counted them, by account, hour, key and code (contract.md#r13-hours). */
 const refusalsSchema = z.array(
   z.object({
     account: z.string(),

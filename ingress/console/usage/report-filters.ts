@@ -9,6 +9,7 @@ export type Filters = { period: Period; own: DayRange; groups: readonly GroupNam
 export const groupLabels = {
   account: 'account',
   day: 'day',
+  hour: 'hour',
   model: 'model',
   key: 'key',
   endpoint: 'endpoint',

@@ -61,7 +61,14 @@ export function ReportTable({ report: { groupBy, currency, data }, keyNames, isT
   ];
 }
 
-const titles = { account: 'Account', day: 'Day', model: 'Model', key: 'Key', endpoint: 'Endpoint' } as const;
+const titles = {
+  account: 'Account',
+  day: 'Day',
+  hour: 'Hour',
+  model: 'Model',
+  key: 'Key',
+  endpoint: 'Endpoint',
+} as const;
 
 const counts = [
   ['Requests', 'requests'],

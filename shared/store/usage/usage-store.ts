@@ -18,7 +18,7 @@ type MonthPage = { after?: UsageMonth | undefined; limit: number };
 const beforeAll = { account: '', month: '' };
 
 const hourMs = 3_600_000;
-/** Hours are kept for so many days (contract.md#r14-hours). Those of the last one may be removed by a process with another clock. */
+/** Hours are kept for so many days (contract.md#r13-hours). Those of the last one may be removed by a process with another clock. */
 export const hoursKeptDays = 62;
 
 /** `YYYY-MM-DDTHH`, UTC. */

@@ -61,7 +61,7 @@ export function placeOf({ account, month }: UsageMonth, record: SummedRecord, un
 }
 
 /**
- * An account has at most so many details of one hour (contract.md#r14-hours): further combinations are counted together, in the place that
+ * An account has at most so many details of one hour (contract.md#r13-hours): further combinations are counted together, in the place that
  * `restOf` returns.
  */
 export const hourPlacesMax = 2_000;

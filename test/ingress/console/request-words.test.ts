@@ -2,7 +2,7 @@ import test from 'ava';
 import fc from 'fast-check';
 import { phasesOf, requestState } from '../../../ingress/console/requests/request-words.ts';
 
-const attempt = (outcome: string, ms: number | null) => ({ location: 'on-prem' as const, outcome, ms });
+const attempt = (outcome: string, ms: number | null) => ({ location: 'on-prem' as const, outcome, cause: null, ms });
 
 test('the timeline has the queue, the first token and the answer, then each call', (t) => {
   const request = {

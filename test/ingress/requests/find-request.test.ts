@@ -28,7 +28,7 @@ const backends = {
 const nextId = () => `req_${ulid()}`;
 const unknownYet = {
   ...{ answer_id: null, outcome: null, queue_ms: null, first_token_ms: null, duration_ms: null, usage: null },
-  ...{ charged_tokens: null, attempts: [] },
+  ...{ charged_tokens: null, attempts: [], status: null, code: null, batch_id: null },
 };
 
 async function freshAccount() {
@@ -70,7 +70,7 @@ test('an ended request has all of its record, and locations instead of backends'
   const admittedAt = await side.admit(id);
   await side.start(id);
   const attempts = [
-    { run: 1, backend: 'gpu-1', outcome: 'failed', durationMs: 12 },
+    { run: 1, backend: 'gpu-1', outcome: 'failed', cause: 'connection refused', address: '10.0.0.1', durationMs: 12 },
     { run: 1, backend: 'gone', outcome: 'failed', durationMs: 5 },
     { run: 1, backend: 'constructor', outcome: 'failed', durationMs: 6 },
     { run: 1, backend: 'rented', model: 'their-name', outcome: 'answered', durationMs: 1_200 },
@@ -82,13 +82,13 @@ test('an ended request has all of its record, and locations instead of backends'
     ...{ state: 'ended' as const, outcome: 'completed' as const, created_at: Math.floor(admittedAt / 1000) },
     ...{ queue_ms: 3, first_token_ms: 400, duration_ms: 1_300 },
     attempts: [
-      { location: 'on-prem' as const, outcome: 'failed', ms: 12 },
-      { location: null, outcome: 'failed', ms: 5 },
-      { location: null, outcome: 'failed', ms: 6 },
-      { location: 'cloud' as const, outcome: 'answered', ms: 1_200 },
+      { location: 'on-prem' as const, outcome: 'failed', cause: 'connection refused', ms: 12 },
+      { location: null, outcome: 'failed', cause: null, ms: 5 },
+      { location: null, outcome: 'failed', cause: null, ms: 6 },
+      { location: 'cloud' as const, outcome: 'answered', cause: null, ms: 1_200 },
     ],
     usage: { prompt_tokens: 9, completion_tokens: 12, total_tokens: 21, estimated: true },
-    ...{ charged_tokens: 21, key_id: 'key_01' },
+    ...{ charged_tokens: 21, key_id: 'key_01', status: null, code: null, batch_id: null },
   };
   for (const move of [async () => {}, side.drain, side.trim]) {
     await move();
@@ -233,7 +233,7 @@ test('an entry that cannot be read hides no other, and is not shown', async (t) 
   t.is(await side.look(unreadable), undefined);
   const { requests } = await side.list(side.account, { limit: 20, filter: {} });
   t.deepEqual(
-    requests.map(({ requestId }) => requestId),
+    requests.map(({ request }) => request.requestId),
     [id],
   );
 });

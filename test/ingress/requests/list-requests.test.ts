@@ -34,7 +34,7 @@ async function pagesOf(side: RequestsSide, limit: number, filter: RequestFilter 
   const pages: string[][] = [];
   for (let before: FoundRequest | undefined; ; ) {
     const { requests, last, hasMore } = await side.list(side.account, { limit, before, filter });
-    pages.push(requests.map(({ requestId }) => requestId));
+    pages.push(requests.map(({ request }) => request.requestId));
     if (!hasMore) return pages;
     before = last;
   }
@@ -116,6 +116,100 @@ test('requests in all places are listed once, latest first, in pages of any size
   await comesInPages(t, side, expected, { keyId: 'key_01' });
   await comesInPages(t, side, [], { keyId: 'key_02' });
   await comesInPages(t, side, [], { outcome: 'failed' });
+});
+
+test('requests are found by the code of their error, endpoint, batch, duration and time of admission', async (t) => {
+  const side = await freshAccount();
+  const at = (index: number) => new Date(Date.UTC(2026, 11, 5) + index * 1_000);
+  const records = usageRecords(60, (index) => ({
+    ...{ account: side.account, admittedAt: at(index), requestId: nextId(), entry: entryAt(index) },
+    ...{ durationMs: index * 100, batch: index % 4 === 0 ? 'batch_1' : null },
+    ...(index % 5 === 0 ? { outcome: 'failed' as const, code: 'DEADLINE_EXCEEDED', status: 504 } : {}),
+    ...(index % 7 === 0 ? { endpoint: '/v1/embeddings' } : {}),
+  }));
+  await store.usage.recordUsage(records);
+  const where = (keep: (record: (typeof records)[number], index: number) => boolean) =>
+    records
+      .filter(keep)
+      .map(({ requestId }) => requestId)
+      .toReversed();
+  await comesInPages(
+    t,
+    side,
+    where(({ code }) => code !== undefined),
+    { code: 'DEADLINE_EXCEEDED' },
+  );
+  await comesInPages(
+    t,
+    side,
+    where(({ code }) => code === undefined),
+    { code: 'completed' },
+  );
+  await comesInPages(
+    t,
+    side,
+    where(({ endpoint }) => endpoint === '/v1/embeddings'),
+    { endpoint: '/v1/embeddings' },
+  );
+  await comesInPages(
+    t,
+    side,
+    where(({ batch }) => batch !== null),
+    { batch: 'batch_1' },
+  );
+  await comesInPages(
+    t,
+    side,
+    where((_, index) => index > 40),
+    { slowerThanMs: 4_000 },
+  );
+  await comesInPages(
+    t,
+    side,
+    where((_, index) => index >= 10 && index < 20),
+    { start: at(10), end: at(20) },
+  );
+  await comesInPages(
+    t,
+    side,
+    where((_, index) => index >= 50),
+    { start: at(50) },
+  );
+  await comesInPages(
+    t,
+    side,
+    where((_, index) => index < 5),
+    { end: at(5) },
+  );
+  await comesInPages(t, side, [], { start: at(60) });
+});
+
+test('lines of a batch that follow each other are one item, which counts them, also over several pages', async (t) => {
+  const side = await freshAccount();
+  const at = (index: number) => new Date(Date.UTC(2026, 11, 5) + index * 1_000);
+  const records = usageRecords(12, (index) => ({
+    ...{ account: side.account, admittedAt: at(index), entry: entryAt(index), requestId: nextId() },
+    ...{ batch: index === 0 || index === 11 ? null : index < 8 ? 'batch_1' : 'batch_2', chargedTokens: 10 },
+    outcome: index % 3 === 0 ? ('failed' as const) : ('completed' as const),
+  }));
+  await store.usage.recordUsage(records);
+  const expected = [
+    [records[11]?.requestId, undefined],
+    [records[10]?.requestId, { requests: 3, failed: 1, chargedTokens: 30 }],
+    [records[7]?.requestId, { requests: 7, failed: 2, chargedTokens: 70 }],
+    [records[0]?.requestId, undefined],
+  ];
+  for (const limit of [1, 2, 3, 4, 20]) {
+    const found: unknown[] = [];
+    for (let before: FoundRequest | undefined, more = true; more; ) {
+      const page = await side.list(side.account, { limit, before, filter: {}, isFolded: true });
+      found.push(...page.requests.map(({ request, lines }) => [request.requestId, lines]));
+      [before, more] = [page.last, page.hasMore];
+    }
+    t.deepEqual(found, expected, `pages of ${limit}`);
+  }
+  const lines = await side.list(side.account, { limit: 20, filter: { batch: 'batch_2' } });
+  t.is(lines.requests.length, 3);
 });
 
 test('requests of one millisecond are split between pages by their ids', async (t) => {

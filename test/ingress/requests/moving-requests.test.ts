@@ -164,7 +164,7 @@ for (const end of ['settled', 'lost'] as const) {
         }),
       );
       const { requests, hasMore } = await list(account, { limit: 20, filter: {} });
-      t.deepEqual([requests.map((request) => request.requestId), hasMore], [[requestId], false], String(schedule));
+      t.deepEqual([requests.map(({ request }) => request.requestId), hasMore], [[requestId], false], String(schedule));
     }
   });
 }

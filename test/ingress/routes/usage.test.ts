@@ -8,24 +8,26 @@ import Koa from 'koa';
 import { answerErrors } from '../../../ingress/middleware/answer-errors.ts';
 import { cutSlowReaders } from '../../../ingress/middleware/cut-slow-readers.ts';
 import type { RequestState } from '../../../ingress/request-state.ts';
+import { createHourSums } from '../../../ingress/requests/hour-sums.ts';
 import { usageReportSchema, usageSchema } from '../../../ingress/usage/usage-report.ts';
 import { temporarilyUnavailable } from '../../../shared/errors.ts';
 import { type Prices, parsePlanFile } from '../../../shared/plan-file/plan-file.ts';
 import type { Store } from '../../../shared/store/records/store.ts';
 import { noDetailCounts, type UsageRecord } from '../../../shared/store/usage/usage-record.ts';
 import type { UsageStore } from '../../../shared/store/usage/usage-store.ts';
-import type { UsageDetail } from '../../../shared/store/usage/usage-tables.ts';
+import type { Refusals, UsageDetail } from '../../../shared/store/usage/usage-tables.ts';
 import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
 import { entryAt, usageRecord, usageRecords } from '../../shared/store/usage-records.ts';
 import { stageOf } from '../../support/api-routes.ts';
 import { planText } from '../../support/plan-text.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
-import { expectedRows, readCsv, sorted } from '../../support/report-side.ts';
+import { asTexts, expectedRows, readCsv, sorted } from '../../support/report-side.ts';
 import { serveApp } from '../../support/serve-app.ts';
 
 type Setting = {
   now?: string;
   records?: readonly UsageRecord[];
+  refusals?: readonly Refusals[];
   prices?: Prices['prices'];
   change?: (store: Store) => Pick<Store, 'accounts' | 'usage'>;
 };
@@ -36,13 +38,20 @@ const oneRecord = [usageRecord({ account: 'user:ann', month: '2026-12', admitted
 /** A listener with the routes for a caller, at this time of Redis, and a store with usage of accounts without documents. */
 async function start(
   t: ExecutionContext,
-  { now, records = oneRecord, prices, change = (store) => store }: Setting = {},
+  {
+    now = '2026-12-31T12:00:00.000Z',
+    records = oneRecord,
+    refusals = [],
+    prices,
+    change = (store) => store,
+  }: Setting = {},
 ) {
   const parts = new AsyncDisposableStack();
   t.teardown(() => parts.disposeAsync());
   const home = parts.use(await createSqliteHome());
   const store = parts.use(await home.open());
   await store.usage.recordUsage(records);
+  await store.usage.recordRefusals(refusals);
   const { log, lines } = recordedLog();
   const parsed = parsePlanFile(planText((plan) => Object.assign(plan, prices && { prices })));
   if ('issues' in parsed) throw new Error(JSON.stringify(parsed.issues));
@@ -52,13 +61,15 @@ async function start(
   app.use(answerErrors({ log, docsUrl: '' }));
   app.use(async (ctx, next) => {
     ctx.state.caller = { account: 'user:ann', plan: 'free', suspended: false, version: 0, overageEnabled: false };
-    ctx.state.now = Date.parse(now ?? '2026-12-31T12:00:00.000Z');
+    ctx.state.now = Date.parse(now);
     ctx.state.planFile = planFile;
     await next();
   });
   app.on('error', () => {});
   const router = new Router<RequestState>();
-  const deps = { store: change(store), log };
+  const changed = change(store);
+  const hourSums = createHourSums({ store: changed.usage, now: () => Date.parse(now) });
+  const deps = { store: changed, operators: { hourSums }, log };
   router.get('/usage', stageOf('retrieveUsage', deps));
   router.get('/accounts/:account/usage', stageOf('retrieveAccountUsage', deps));
   router.get('/all', stageOf('retrieveAllUsage', deps));
@@ -160,9 +171,7 @@ test('operators get the sums of all accounts, and the accounts with the most cha
   const { ask } = await start(t, { records: many });
   const all = usageReportSchema.parse(await (await ask('/all?start=2026-11-01&group_by=account,model')).json());
   const known = { prices: undefined, currency: 'USD' };
-  const texts = all.data.map((row) =>
-    Object.fromEntries(Object.entries(row).map(([name, value]) => [name, String(value)])),
-  );
+  const texts = all.data.map((row) => asTexts(row));
   t.deepEqual(sorted(texts), sorted(expectedRows(many, { groups: ['account', 'model'], ...known })));
   t.is(all.total.requests, many.length);
 
@@ -179,6 +188,41 @@ test('operators get the sums of all accounts, and the accounts with the most cha
   t.deepEqual(csv, charged.slice(0, 2));
   const byKey = usageReportSchema.parse(await (await ask('/all?start=2026-11-01&group_by=day,key,endpoint')).json());
   t.is(byKey.total.chargedTokens, all.total.chargedTokens);
+});
+
+test('the hours of an account have errors, refusals and percentiles, and those of all accounts are their sums', async (t) => {
+  const at = (hour: number) => new Date(Date.UTC(2026, 11, 5, hour, 30));
+  const failed = { outcome: 'failed', code: 'UPSTREAMS_EXHAUSTED', status: 503, firstTokenMs: null } as const;
+  const records = usageRecords(12, (index) => ({
+    ...{ admittedAt: at(index % 3), account: index < 8 ? 'user:ann' : 'user:bob', entry: entryAt(index + 1) },
+    ...(index % 4 === 0 ? failed : {}),
+  }));
+  const refusals = { account: 'user:ann', keyId: 'key_1', code: 'rate_limit_exceeded', requests: 5 };
+  const entry = entryAt(20);
+  const { ask } = await start(t, { records, refusals: [{ ...refusals, start: '2026-12-05T01', entry }] });
+  const read = async (path: string) => usageReportSchema.parse(await (await ask(path)).json());
+
+  const own = await read('/usage?start=2026-12-05T00&end=2026-12-05T01&group_by=hour');
+  t.deepEqual(
+    own.data.map(({ hour, requests, failed, refused, errors }) => [hour, requests, failed, refused, errors]),
+    [
+      ['2026-12-05T00:00:00Z', 3, 1, 0, { UPSTREAMS_EXHAUSTED: 1 }],
+      ['2026-12-05T01:00:00Z', 3, 1, 5, { UPSTREAMS_EXHAUSTED: 1, rate_limit_exceeded: 5 }],
+    ],
+  );
+  t.like(own.total, { requests: 6, refused: 5, firstTokenMs: { p50: 150, p95: 195 } });
+  t.like((await read('/usage?start=2026-12-05T01&end=2026-12-05T01&group_by=model')).data, [
+    { model: '-', requests: 0, refused: 5 },
+    { model: 'small-chat', requests: 3, refused: 0 },
+  ]);
+
+  const all = await read('/all?start=2026-12-05T00&end=2026-12-05T23&group_by=hour,model');
+  t.is(all.total.requests, 12);
+  t.like(all.total.errors, { UPSTREAMS_EXHAUSTED: 3, rate_limit_exceeded: 5 });
+  const worst = await read('/all?start=2026-12-05T00&end=2026-12-05T23&group_by=account&order=failed&limit=1');
+  t.like(worst, { rowCount: 2, data: [{ account: 'user:ann', requests: 8, failed: 2, refused: 0 }] });
+  for (const wrong of ['start=2026-12-01T00&group_by=key', 'start=2026-11-20T00&end=2026-12-05&group_by=hour'])
+    t.is((await ask(`/all?${wrong}`)).status, 400, wrong);
 });
 
 test('a report that the store cannot answer is 503, as JSON and as CSV', async (t) => {

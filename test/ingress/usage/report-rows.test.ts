@@ -160,7 +160,10 @@ test('more than 100,000 rows that must be sorted together are an error, and the 
 
 test('the rows with the most charged tokens are those of all, in their order, and the total is that of all', async (t) => {
   const shape = { unit: 'day', range, groups: ['key'], pricing: undefined } as const;
-  const report = await presentReport(reportRows(keys(20_000), { ...options, groups: ['key'] }), { ...shape, top: 3 });
+  const report = await presentReport(reportRows(keys(20_000), { ...options, groups: ['key'] }), {
+    ...shape,
+    top: { by: 'charged', count: 3 },
+  });
   t.deepEqual(
     report.data.map(({ key, chargedTokens }) => [key, chargedTokens]),
     [
@@ -174,7 +177,7 @@ test('the rows with the most charged tokens are those of all, in their order, an
     for (const account of ['user:c', 'user:a', 'user:b']) yield [detail({ account })];
   }
   const ties = await presentReport(reportRows(equal(), { ...options, groups: ['account'] }), {
-    ...{ unit: 'day', range, groups: ['account'], pricing: undefined, top: 2 },
+    ...{ unit: 'day', range, groups: ['account'], pricing: undefined, top: { by: 'charged', count: 2 } },
   });
   t.deepEqual(
     ties.data.map(({ account }) => account),

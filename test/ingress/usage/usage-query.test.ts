@@ -40,7 +40,7 @@ for (const [querystring, message] of [
   refused('start=2026-02-02&end=2026-02-01', /^end: expected a time that is not before 2026-02-02$/),
   refused('start=2026-11-27', /^end: expected a time that is not before 2026-11-27$/),
   refused('end=2026-10-31', /^end: expected a time that is not before 2026-11-01$/),
-  refused('start=2026-11-26T05', /^start: expected a day, or group_by=hour$/),
+  refused('start=2026-11-26T05&group_by=day', /^group_by: expected day or hour, not both$/),
   refused('start=2026-11-26T24&group_by=hour', /^start: expected a day/),
   refused('group_by=day,hour', /^group_by: expected day or hour, not both$/),
   refused('start=2026-09-01T00&end=2026-11-02&group_by=hour', /^end: expected at most 62 days$/),
@@ -103,11 +103,11 @@ test('operators can group by account, and ask for the rows with the most charged
     limit: 1_000,
   });
   for (const without of ['limit=5', 'order=groups&limit=5'])
-    t.throws(() => parseQuery(allUsageQuery, without), { message: 'limit: expected with order=charged' });
+    t.throws(() => parseQuery(allUsageQuery, without), { message: 'limit: expected with an order of the most' });
   for (const wrong of [
     'order=charged&limit=0',
     'order=charged&limit=1001',
-    'order=cost',
+    'order=tokens',
     'month=2026-03',
     'group_by=account,account',
   ])

@@ -17,12 +17,12 @@ for (const [failure, cause] of [
   ['no error', 'connection failed'],
   [new errors.ConnectTimeoutError('10.0.0.1:8000'), 'no connection'],
 ] as const) {
-  test(`${String(failure)} is told as: ${cause}`, (t) => {
+  test(`${String(failure)} is named: ${cause}`, (t) => {
     t.is(causeOf(classifyFailure(failure), undefined), cause);
   });
 }
 
-test('a status, an error in an answer and a time limit are told with their numbers, and never with words of the backend', (t) => {
+test('a status, an error in an answer and a time limit are named with their numbers, and never with words of the backend', (t) => {
   const said = { words: 'key sk-1 is wrong', kinds: ['invalid_api_key'] };
   t.is(causeOf(new BackendError('status', 'secret', { status: 401, said }), 401), 'HTTP 401');
   t.is(causeOf(new BackendError('said', 'secret', { said }), 401), 'an error in its answer, like HTTP 401');
