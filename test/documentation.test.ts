@@ -107,8 +107,8 @@ test('the page for operators explains exactly the metrics that exist', (t) => {
     )
     .filter((name) => name.endsWith('.ts'))
     .flatMap((name) => [...read(name).matchAll(/'(svc_[a-z_]+)'/g)].map(([, metric = '']) => metric));
-  const [, table = ''] = read('ingress/documentation/operating.md').split('\n### Metrics\n');
-  const [rows = ''] = table.split('\n### ');
+  const [, table = ''] = read('ingress/documentation/monitoring.md').split('\n## Metrics\n');
+  const [rows = ''] = table.split('\n## ');
   const explained = [...rows.matchAll(/`(svc_\w+)`/g)].map(([, metric = '']) => metric);
   t.true(explained.length > 30);
   t.deepEqual(explained.toSorted(), [...new Set(written)].toSorted());
@@ -169,7 +169,7 @@ test('the page about Redis names exactly the rights with which the service is te
 const commandsIn = (text: string) => [...text.matchAll(/\+([a-z]+(?:\|[a-z-]+)?)/g)].map(([, command = '']) => command);
 
 test('the bytes of the page for operators, and its example of the calculator, are those that were measured', (t) => {
-  const page = read('ingress/documentation/operating.md');
+  const page = read('ingress/documentation/scaling.md');
   t.is(withBytes(page, itemBytes), page);
 });
 
