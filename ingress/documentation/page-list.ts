@@ -65,9 +65,9 @@ export const audiences: readonly { title: string; groups: readonly NamedGroup[] 
           'prefix-caches',
           'failures',
           'security',
-          'benchmarks',
         ],
       },
+      { title: 'Compare', names: ['comparison', 'benchmarks'] },
       {
         title: 'Runbooks',
         names: [

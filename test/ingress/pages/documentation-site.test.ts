@@ -70,6 +70,7 @@ test('the navigation has the pages for one kind of reader in groups, and links t
     [
       ['Set up', true],
       ['Operate', false],
+      ['Compare', false],
       ['Runbooks', true],
     ],
   );
