@@ -72,6 +72,13 @@ test('the README lists exactly the required settings', (t) => {
   t.deepEqual(listed.toSorted(byName), required.toSorted(byName));
 });
 
+test('the README has at most 160 lines, and a picture of the console in both colour schemes', (t) => {
+  const text = read('README.md');
+  t.true(text.split('\n').length <= 161);
+  t.regex(text, /<source media="\(prefers-color-scheme: dark\)" srcset="\.github\/console-dark\.png">/);
+  t.regex(text, /<img alt="[^"]+" src="\.github\/console-light\.png">/);
+});
+
 test('every link of the README and of the files in .github leads to a file', (t) => {
   for (const file of [
     'README.md',
