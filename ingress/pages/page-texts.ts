@@ -54,8 +54,8 @@ ${linesOf(ofOthers.filter((page) => !isOptional(page)))}
 ${linesOf(ofOthers.filter(isOptional))}`;
 }
 
-/** The first sentence of a page. */
+/** The first sentence of a page that says what it is about. */
 function summaryOf(content: string): string {
-  const [sentence = ''] = /^.*?[.:](?= |$)/.exec(content) ?? [];
-  return sentence === '' ? '' : `: ${sentence.replace(/[.:]$/, '')}`;
+  const [sentence = ''] = /^.*?\.(?= |$)/.exec(content.replace(/^For operators\. /, '')) ?? [];
+  return sentence === '' ? '' : `: ${sentence.slice(0, -1)}`;
 }

@@ -10,6 +10,7 @@ import {
   refusalsOf,
 } from './read-document.ts';
 import { objectsIn, toFields } from './render-fields.ts';
+import { everywhere } from './render-operation.ts';
 import { type ExampleParts, requestExample } from './request-example.ts';
 
 /** Deeper fields are in the OpenAPI document, which each page names. */
@@ -48,7 +49,9 @@ function writeGroup(
 function writeOperation(operation: Operation, { components }: OpenApiDocument, examples: ExampleParts): string {
   const { method, path, summary, description, parameters, requestBody, responses } = operation;
   const { schemas } = components;
-  const named = parameters.map((one) => fieldLine({ ...one, schemas, about: `in the ${one.in}` }));
+  const named = parameters
+    .filter(({ name }) => !everywhere.includes(name))
+    .map((one) => fieldLine({ ...one, schemas, about: `in the ${one.in}` }));
   const bodies = Object.values(requestBody?.content ?? {}).map(({ schema }) => listFields(schema, schemas));
   const [status, answer] = Object.entries(responses).find(([one]) => one.startsWith('2')) ?? [];
   const refusals = refusalsOf(operation).map(
@@ -58,7 +61,7 @@ function writeOperation(operation: Operation, { components }: OpenApiDocument, e
     `## ${summary}`,
     `\`${method} ${path}\``,
     description,
-    credential(operation),
+    credential(operation, components.securitySchemes),
     titled('Parameters', named.join('\n')),
     titled('Body', bodies.filter(Boolean).join('\n')),
     fenced('sh', writeCurl(requestExample(operation, examples))),
@@ -68,11 +71,14 @@ function writeOperation(operation: Operation, { components }: OpenApiDocument, e
   ]);
 }
 
-function credential({ security }: Operation): string {
+function credential({ security }: Operation, schemes: OpenApiDocument['components']['securitySchemes']): string {
   const ways = security.flatMap((way) =>
-    Object.entries(way).map(([name, scopes]) => [name, ...scopes].map((one) => `\`${one}\``).join(' with the scope ')),
+    Object.entries(way).map(([name, scopes]) => {
+      const scope = scopes.length > 0 ? ` With the scope \`${scopes.join(' ')}\`.` : '';
+      return `${schemes[name]?.description ?? name}${scope}`;
+    }),
   );
-  return ways.length === 0 ? 'Needs no credential.' : `Credential: ${ways.join(' or ')}.`;
+  return ways.length === 0 ? 'Needs no credential.' : `Credential: ${ways.join(' Or: ')}`;
 }
 
 function writeAnswer(type: string, { schema, example }: Media, schemas: Schemas): string {
