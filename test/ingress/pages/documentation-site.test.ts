@@ -165,6 +165,12 @@ test('the pages of the reference have a list of their operations, and are among 
   t.true(html.includes('<a rel="prev" href="/help/reference/files">'));
   t.true(html.includes('<a href="#create-a-batch">Create a batch</a>'));
   t.true(html.includes('https://api.example.com/v1/batches'));
+  const groups = [...full.texts].filter(([name]) => name.startsWith('reference/'));
+  t.is(groups.length, 9);
+  for (const [name, { bytes }] of groups) {
+    const shown = [...textOf(name.replace('.md', ''), full).matchAll(/<section class="operation"/g)];
+    t.is(String(bytes).match(/^## /gm)?.length, shown.length, name);
+  }
 });
 
 test('the names of assets do not depend on the models in examples, so pages that are open keep working', (t) => {
