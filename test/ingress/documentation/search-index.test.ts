@@ -40,6 +40,9 @@ test('the words that readers type for a part find it first, and each of these pa
     429: 'limits',
     pricing: 'usage#cost',
     webhook: 'webhooks',
+    SSO: 'sign-in',
+    prometheus: 'monitoring#metrics',
+    503: 'errors#SERVICE_UNAVAILABLE',
     migrate: 'move-from-openai',
   })) {
     t.is(idsFor(query)[0], id, query);
