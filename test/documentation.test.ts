@@ -72,6 +72,13 @@ test('the README lists exactly the required settings', (t) => {
   t.deepEqual(listed.toSorted(byName), required.toSorted(byName));
 });
 
+test('the README has at most 160 lines, and a picture of the console in both colour schemes', (t) => {
+  const text = read('README.md');
+  t.true(text.split('\n').length <= 161);
+  t.regex(text, /<source media="\(prefers-color-scheme: dark\)" srcset="\.github\/console-dark\.png">/);
+  t.regex(text, /<img alt="[^"]+" src="\.github\/console-light\.png">/);
+});
+
 test('every link of the README and of the files in .github leads to a file', (t) => {
   for (const file of [
     'README.md',
@@ -107,8 +114,8 @@ test('the page for operators explains exactly the metrics that exist', (t) => {
     )
     .filter((name) => name.endsWith('.ts'))
     .flatMap((name) => [...read(name).matchAll(/'(svc_[a-z_]+)'/g)].map(([, metric = '']) => metric));
-  const [, table = ''] = read('ingress/documentation/operating.md').split('\n### Metrics\n');
-  const [rows = ''] = table.split('\n### ');
+  const [, table = ''] = read('ingress/documentation/monitoring.md').split('\n## Metrics\n');
+  const [rows = ''] = table.split('\n## ');
   const explained = [...rows.matchAll(/`(svc_\w+)`/g)].map(([, metric = '']) => metric);
   t.true(explained.length > 30);
   t.deepEqual(explained.toSorted(), [...new Set(written)].toSorted());
@@ -169,7 +176,7 @@ test('the page about Redis names exactly the rights with which the service is te
 const commandsIn = (text: string) => [...text.matchAll(/\+([a-z]+(?:\|[a-z-]+)?)/g)].map(([, command = '']) => command);
 
 test('the bytes of the page for operators, and its example of the calculator, are those that were measured', (t) => {
-  const page = read('ingress/documentation/operating.md');
+  const page = read('ingress/documentation/scaling.md');
   t.is(withBytes(page, itemBytes), page);
 });
 

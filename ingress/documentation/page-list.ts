@@ -1,96 +1,131 @@
 import { readFileSync } from 'node:fs';
 import type { WebhookEvent } from '../../shared/store/records/webhooks.ts';
 
-/** The groups of the navigation with their pages, in order, each `<name>.md` beside this file. To add a page, add its name. */
-export const pageGroups: readonly { title: string; names: readonly string[] }[] = [
-  { title: 'Start', names: ['quick-start', 'use-it-from', 'authentication', 'keys', 'changelog'] },
+/** Pages under a title, each `<name>.md` beside this file, in order. */
+type NamedGroup = { title: string; names: readonly string[] };
+
+/**
+ * The pages by their readers: the navigation of a page has only the groups of its reader, and links to the first pages of the others. To
+ * add a page, add its name.
+ */
+export const audiences: readonly { title: string; groups: readonly NamedGroup[] }[] = [
   {
-    title: 'Endpoints',
-    names: [
-      'endpoints/chat',
-      'endpoints/responses',
-      'endpoints/messages',
-      'endpoints/completions',
-      'endpoints/embeddings',
-      'endpoints/rerank',
+    title: 'Use the API',
+    groups: [
+      {
+        title: 'Start',
+        names: ['start', 'quick-start', 'move-from-openai', 'use-it-from', 'authentication', 'keys', 'changelog'],
+      },
+      {
+        title: 'Endpoints',
+        names: [
+          'endpoints/chat',
+          'endpoints/responses',
+          'endpoints/messages',
+          'endpoints/completions',
+          'endpoints/embeddings',
+          'endpoints/rerank',
+        ],
+      },
+      {
+        title: 'Guides',
+        names: ['streaming', 'errors', 'retry-safely', 'limits', 'usage', 'find-a-request'],
+      },
+      { title: 'Batches and events', names: ['batches', 'webhooks'] },
     ],
   },
   {
-    title: 'Guides',
-    names: ['streaming', 'errors', 'retry-safely', 'limits', 'usage', 'find-a-request', 'waiting'],
-  },
-  { title: 'Batches and events', names: ['batches', 'webhooks'] },
-  {
-    title: 'Operators',
-    names: [
-      'operating',
-      'configuration',
-      'model-servers',
-      'prefix-caches',
-      'observability',
-      'redis',
-      'mongodb',
-      'compatibility',
-      'upgrading',
-      'behind-a-proxy',
-      'kubernetes',
-      'multi-region',
-      'failures',
-      'security',
-      'benchmarks',
-    ],
-  },
-  {
-    title: 'Runbooks',
-    names: [
-      'runbooks/backup-and-restore',
-      'runbooks/no-process',
-      'runbooks/process-away',
-      'runbooks/processes-not-ready',
-      'runbooks/requests-failing',
-      'runbooks/first-token-slow',
-      'runbooks/model-down',
-      'runbooks/backend-not-called',
-      'runbooks/backend-account-refused',
-      'runbooks/backend-failing',
-      'runbooks/backend-lacks-model',
-      'runbooks/backend-loading',
-      'runbooks/backends-retried',
-      'runbooks/output-limit-ignored',
-      'runbooks/pool-without-workers',
-      'runbooks/pool-with-one-worker',
-      'runbooks/queue-waits-long',
-      'runbooks/queue-full',
-      'runbooks/connections-refused',
-      'runbooks/bodies-refused',
-      'runbooks/usage-not-stored',
-      'runbooks/usage-unreadable',
-      'runbooks/requests-not-settled',
-      'runbooks/leases-expiring',
-      'runbooks/answers-not-kept',
-      'runbooks/answers-wait',
-      'runbooks/store-indexes-missing',
-      'runbooks/batches-late',
-      'runbooks/batch-lines-lost',
-      'runbooks/webhooks-not-sent',
-      'runbooks/webhook-endpoints-disabled',
-      'runbooks/plan-file-invalid',
-      'runbooks/plan-files-differ',
-      'runbooks/issuer-keys-old',
-      'runbooks/spans-not-exported',
+    title: 'Run and operate it',
+    groups: [
+      {
+        title: 'Set up',
+        names: [
+          'operating',
+          'configuration',
+          'model-servers',
+          'sign-in',
+          'behind-a-proxy',
+          'kubernetes',
+          'redis',
+          'mongodb',
+          'multi-region',
+          'compatibility',
+          'upgrading',
+        ],
+      },
+      {
+        title: 'Operate',
+        names: [
+          'accounts',
+          'billing',
+          'monitoring',
+          'observability',
+          'scaling',
+          'waiting',
+          'prefix-caches',
+          'failures',
+          'security',
+        ],
+      },
+      { title: 'Compare', names: ['comparison', 'benchmarks'] },
+      {
+        title: 'Runbooks',
+        names: [
+          'runbooks/backup-and-restore',
+          'runbooks/no-process',
+          'runbooks/process-away',
+          'runbooks/processes-not-ready',
+          'runbooks/requests-failing',
+          'runbooks/first-token-slow',
+          'runbooks/model-down',
+          'runbooks/backend-not-called',
+          'runbooks/backend-account-refused',
+          'runbooks/backend-failing',
+          'runbooks/backend-lacks-model',
+          'runbooks/backend-loading',
+          'runbooks/backends-retried',
+          'runbooks/output-limit-ignored',
+          'runbooks/pool-without-workers',
+          'runbooks/pool-with-one-worker',
+          'runbooks/queue-waits-long',
+          'runbooks/queue-full',
+          'runbooks/connections-refused',
+          'runbooks/bodies-refused',
+          'runbooks/usage-not-stored',
+          'runbooks/usage-unreadable',
+          'runbooks/requests-not-settled',
+          'runbooks/leases-expiring',
+          'runbooks/answers-not-kept',
+          'runbooks/answers-wait',
+          'runbooks/store-indexes-missing',
+          'runbooks/batches-late',
+          'runbooks/batch-lines-lost',
+          'runbooks/webhooks-not-sent',
+          'runbooks/webhook-endpoints-disabled',
+          'runbooks/plan-file-invalid',
+          'runbooks/plan-files-differ',
+          'runbooks/issuer-keys-old',
+          'runbooks/spans-not-exported',
+        ],
+      },
     ],
   },
   {
     title: 'Internals',
-    names: ['internals/architecture', 'internals/contract', 'internals/decisions', 'internals/glossary'],
+    groups: [
+      {
+        title: 'Internals',
+        names: ['internals/architecture', 'internals/contract', 'internals/decisions', 'internals/glossary'],
+      },
+    ],
   },
 ];
 
-/** The pages that are made from the OpenAPI document are a group before this one. The first is `reference`, the others are below it. */
-export const reference = { title: 'API reference', name: 'reference', before: 'Operators' } as const;
+/** The pages that are made from the OpenAPI document are the last group of the first readers. The first is `reference`, the others are below it. */
+export const reference = { title: 'API reference', name: 'reference' } as const;
 
 /** The pages that are written by hand, in the order of the navigation. */
-export const pageNames: readonly string[] = pageGroups.flatMap(({ names }) => names);
+export const pageNames: readonly string[] = audiences.flatMap(({ groups }) => groups.flatMap(({ names }) => names));
 
 /** When an event of each type is sent, and its data. */
 const events: Readonly<Record<WebhookEvent, { when: string; data: string }>> = {

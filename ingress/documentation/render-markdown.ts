@@ -11,6 +11,8 @@ type Wishes = {
   /** Applied to text, code and addresses before they are written. */
   fill?: (text: string) => string;
   hrefOf: HrefOf;
+  /** The SVG of a drawing beside the pages, which stands in the page instead of its description. */
+  drawingAt?: (path: string) => string;
 };
 
 /**
@@ -18,7 +20,7 @@ type Wishes = {
  * text. Each heading has an id and links to itself. Code blocks and tables are regions that can be scrolled by keyboard, each
  * named for the heading above it. The same example in several languages is one group.
  */
-export function renderMarkdown(markdown: string, { fill = (text) => text, hrefOf }: Wishes): RenderedPage {
+export function renderMarkdown(markdown: string, { fill = (text) => text, hrefOf, drawingAt }: Wishes): RenderedPage {
   const marked = new Marked({ gfm: true });
   const tokens = marked.lexer(markdown);
   marked.walkTokens(tokens, (token) => fillToken(token, fill));
@@ -30,6 +32,7 @@ export function renderMarkdown(markdown: string, { fill = (text) => text, hrefOf
     extensions: [variantsRenderer],
     renderer: {
       ...safeRenderer(hrefOf),
+      image: ({ href, text }) => (drawingAt === undefined ? escapeHtml(text) : drawing(drawingAt(href), text)),
       heading(token) {
         const { id, text } = headings.get(token) ?? { id: '', text: '' };
         under = text;
@@ -51,6 +54,11 @@ export function renderMarkdown(markdown: string, { fill = (text) => text, hrefOf
   const html = marked.parser(groupVariants(tokens));
   const [title, ...sections] = headings.values();
   return { title: title?.text ?? '', html, sections, content: title?.content ?? '' };
+}
+
+/** A drawing with its description, for those who cannot see it. On a narrow screen it can be scrolled, also by keyboard. */
+function drawing(svg: string, description: string): string {
+  return `<span class="drawing" role="img" tabindex="0" aria-label="${escapeHtml(description)}">${svg.trim()}</span>`;
 }
 
 const variantsRenderer: RendererExtension = {

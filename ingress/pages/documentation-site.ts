@@ -1,12 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import MiniSearch from 'minisearch';
 import { endpoints } from '../../shared/endpoints/endpoints.ts';
 import { failingTime } from '../../shared/store/records/webhooks.ts';
-import { indexOptions, type SearchEntry } from '../documentation/browser/search-index.ts';
-import { linkedPage, pageGroups, readPages, reference } from '../documentation/page-list.ts';
+import { audiences, linkedPage, readPages, reference } from '../documentation/page-list.ts';
 import { renderReference } from '../documentation/reference/render-reference.ts';
 import type { ExampleModels } from '../documentation/reference/request-example.ts';
+import { writeReference } from '../documentation/reference/write-reference.ts';
 import {
   createProse,
   fillPlaceholders,
@@ -16,7 +15,9 @@ import {
 } from '../documentation/render-markdown.ts';
 import { withoutSlash } from '../listener/request-headers.ts';
 import { collectBrowserModules } from './browser-modules.ts';
-import { type Frame, layOutPage, type PageGroup, type PageLink } from './page-layout.ts';
+import { type Audience, type Frame, layOutPage, type PageGroup, type PageLink } from './page-layout.ts';
+import { listPages, type NamedPage, withAbsoluteLinks, withoutRoles } from './page-texts.ts';
+import { buildSearchIndex } from './search-entries.ts';
 import { createAssetSet, createStaticContent, type StaticContent } from './static-content.ts';
 
 /** `document` is the OpenAPI document, as plain JSON. */
@@ -26,13 +27,13 @@ export type SiteRequest = { links: DocumentationLinks; models: ExampleModels; do
 export type Site = {
   /** By name; the first page also by an empty name. */
   pages: ReadonlyMap<string, StaticContent>;
+  /** Each page as Markdown (`<name>.md`), and the list of them for language models (`llms.txt`). */
+  texts: ReadonlyMap<string, StaticContent>;
   /** The page for every other path. */
   missing: StaticContent;
   /** Style sheets, modules, the search index and the icon, by names that contain a hash. */
   assets: ReadonlyMap<string, StaticContent>;
 };
-
-type NamedPage = RenderedPage & { name: string };
 
 /**
  * Reads and renders all pages. Takes about a second of CPU time. Throws for an unknown placeholder, a link to a page that does not exist,
@@ -46,27 +47,44 @@ export function makeSite({ links, models, document }: SiteRequest): Site {
     ...renderPages({ links, models }, { home, known: ofReference.map(({ name }) => name) }),
     ...ofReference,
   ];
-  const groups = groupsOf(pages, home);
-  const searchIndex = buildSearchIndex(pages);
-  const { assets, addresses } = makeSiteAssets({ home, searchIndex });
-  const frame: Frame = { home, groups, site: siteLinks(links, home), assets: addresses };
+  const readers = audiencesOf(pages, home);
+  const { assets, addresses } = makeSiteAssets({ home, searchIndex: buildSearchIndex(pages) });
+  const frame: Frame = { home, audiences: readers, site: siteLinks(links, home), assets: addresses };
   const content = new Map(
     pages.map((page) => {
       const { name } = page;
-      const hasSides = name.startsWith(`${reference.name}/`);
-      const html = layOutPage({ ...page, href: `${home}/${name}`, canonical: `${docsUrl}/${name}`, hasSides }, frame);
+      const html = layOutPage(
+        {
+          ...page,
+          href: `${home}/${name}`,
+          canonical: `${docsUrl}/${name}`,
+          hasSides: name.startsWith(`${reference.name}/`),
+          isFirst: page === pages[0],
+        },
+        frame,
+      );
       return [name, createStaticContent(html, pageType)] as const;
     }),
   );
   const [first] = content.values();
   return {
     pages: first === undefined ? content : new Map([['', first], ...content]),
+    texts: makeTexts(pages, links),
     missing: createStaticContent(layOutPage(renderMissing(home), frame), pageType),
     assets,
   };
 }
 
+function makeTexts(pages: readonly NamedPage[], { docsUrl, baseUrl }: DocumentationLinks): Map<string, StaticContent> {
+  const list = listPages(pages, { docsUrl, baseUrl: withoutSlash(baseUrl) });
+  return new Map([
+    ...pages.map(({ name, markdown }) => [`${name}.md`, createStaticContent(markdown, markdownType)] as const),
+    ['llms.txt', createStaticContent(list, 'text/plain; charset=utf-8')],
+  ]);
+}
+
 const pageType = 'text/html; charset=utf-8';
+const markdownType = 'text/markdown; charset=utf-8';
 
 type Places = { home: string; known: readonly string[] };
 
@@ -79,45 +97,61 @@ function renderPages({ links, models }: Omit<SiteRequest, 'document'>, { home, k
     if (!names.has(name)) throw new Error(`There is no page "${name}".`);
     return `${home}/${name}`;
   };
+  const fill = (text: string) => fillPlaceholders(text, values);
   return written.map(({ name, markdown }) => ({
     name,
-    ...renderMarkdown(markdown, { hrefOf: hrefFrom(name), fill: (text) => fillPlaceholders(text, values) }),
+    markdown: withAbsoluteLinks(withoutRoles(fill(markdown)), { name, docsUrl: links.docsUrl }),
+    ...renderMarkdown(markdown, { hrefOf: hrefFrom(name), fill, drawingAt }),
   }));
+}
+
+/** The drawing at this path beside the pages. It is ours, so its markup is used as it is. */
+function drawingAt(path: string): string {
+  return read(`../documentation/${path}`);
 }
 
 function renderReferencePages({ links, models, document }: SiteRequest, home: string): NamedPage[] {
   const nameAt = new Map<string, string>(endpoints.map(({ path, name }) => [path, name]));
-  return renderReference({
+  const examples = {
+    baseUrl: withoutSlash(links.baseUrl),
+    models,
+    modelAt: (path: string) => models[nameAt.get(path) ?? ''],
+  };
+  const texts = writeReference({ document, examples });
+  const pages = renderReference({
     document,
+    examples,
     href: `${home}/${reference.name}`,
     errorsHref: `${home}/errors`,
     prose: createProse((name) => `${home}/${name}`),
-    examples: {
-      baseUrl: withoutSlash(links.baseUrl),
-      models,
-      modelAt: (path) => models[nameAt.get(path) ?? ''],
-    },
   });
+  return pages.map((page) => ({
+    ...page,
+    markdown: withAbsoluteLinks(texts.get(page.name) ?? '', { name: '', docsUrl: links.docsUrl }),
+  }));
 }
 
-/** The navigation. Pages of the reference are a group. */
-function groupsOf(pages: readonly NamedPage[], home: string): PageGroup[] {
+/** The navigation by readers. Pages of the reference are the last group of the first. */
+function audiencesOf(pages: readonly NamedPage[], home: string): Audience[] {
+  const byName = new Map(pages.map((page) => [page.name, page]));
   const linkTo = ({ name, title }: NamedPage): PageLink => ({
     title: name === reference.name ? 'Overview' : title,
     href: `${home}/${name}`,
   });
-  const written = pageGroups.map(({ title, names }) => ({
+  const readers = audiences.map(({ title, groups }) => ({
     title,
-    pages: pages.filter(({ name }) => names.includes(name)).map(linkTo),
+    groups: groups.map((group): PageGroup => {
+      const own = group.names.flatMap((name) => byName.get(name) ?? []);
+      return { title: group.title, pages: own.map(linkTo) };
+    }),
   }));
-  const isListed = new Set(pageGroups.flatMap(({ names }) => names));
-  const generated = { title: reference.title, pages: pages.filter(({ name }) => !isListed.has(name)).map(linkTo) };
-  return written.flatMap((group) => (group.title === reference.before ? [generated, group] : [group]));
+  const generated = pages.filter(({ name }) => name === reference.name || name.startsWith(`${reference.name}/`));
+  readers[0]?.groups.push({ title: reference.title, pages: generated.map(linkTo) });
+  return readers;
 }
 
 function renderMissing(home: string): RenderedPage {
-  const text =
-    '# Page not found\n\nThere is no page at this address. The [quick start](quick-start.md) is the first page.';
+  const text = '# Page not found\n\nThere is no page at this address. The [first page](start.md) says where to begin.';
   return renderMarkdown(text, { hrefOf: (name) => `${home}/${name}` });
 }
 
@@ -195,30 +229,4 @@ function makeSiteAssets({ home, searchIndex }: { home: string; searchIndex: stri
 
 function read(path: string): string {
   return readFileSync(new URL(path, import.meta.url), 'utf8');
-}
-
-/** The index of all pages as JSON, for `ingress/documentation/browser/search-index.ts`. */
-export function buildSearchIndex(pages: readonly (RenderedPage & { name: string })[]): string {
-  const index = new MiniSearch(indexOptions);
-  index.addAll(searchEntries(pages));
-  return JSON.stringify(index);
-}
-
-/** How much an entry counts beside others with the same words: readers of the API first, then operators, then developers. */
-const weights: readonly { pages: RegExp; weight: number }[] = [
-  { pages: /^internals\//, weight: 0.25 },
-  { pages: /^(changelog|benchmarks)$/, weight: 0.4 },
-  { pages: /^reference(\/|$)/, weight: 0.8 },
-];
-
-/** What the search finds: the beginning of each page, and each part of it that has a heading. */
-function searchEntries(pages: readonly (RenderedPage & { name: string })[]): SearchEntry[] {
-  return pages.flatMap(({ name, title, content, sections }) => {
-    const weight = weights.find((one) => one.pages.test(name))?.weight ?? 1;
-    const page = name.startsWith('reference/') ? `API reference: ${title}` : title;
-    return [
-      { id: name, page, title: page, text: content, weight: weight * 1.2 },
-      ...sections.map(({ id, text, content: own }) => ({ id: `${name}#${id}`, page, title: text, text: own, weight })),
-    ];
-  });
 }

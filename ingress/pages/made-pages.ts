@@ -73,8 +73,13 @@ export function createDocumentation({ links, models, document }: SiteRequest, no
     document: JSON.parse(JSON.stringify(document)),
   };
   const make = async () => {
-    const { pages, missing, assets } = await makeFor<Site>({ site });
-    return { pages: allWithBuffers(pages), missing: withBuffers(missing), assets: allWithBuffers(assets) };
+    const { pages, texts, missing, assets } = await makeFor<Site>({ site });
+    return {
+      pages: allWithBuffers(pages),
+      texts: allWithBuffers(texts),
+      missing: withBuffers(missing),
+      assets: allWithBuffers(assets),
+    };
   };
   return onceMade({ what: 'The documentation', make, now });
 }

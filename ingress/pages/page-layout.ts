@@ -7,9 +7,13 @@ export type PageLink = { title: string; href: string };
 /** Pages under a title in the navigation. */
 export type PageGroup = { title: string; pages: readonly PageLink[] };
 
+/** The groups for one kind of reader. */
+export type Audience = { title: string; groups: readonly PageGroup[] };
+
 /** The parts that all pages share: navigation, in order, and assets. */
 export type Frame = {
-  groups: readonly PageGroup[];
+  /** The first has the first page. */
+  audiences: readonly Audience[];
   site: readonly PageLink[];
   /** The path of the documentation, without a trailing slash. */
   home: string;
@@ -24,14 +28,19 @@ type Page = RenderedPage & {
   canonical?: string;
   /** Examples stand beside the text. Only very wide windows have room for the list of sections, too. */
   hasSides?: boolean;
+  /** The first page of the documentation: its first list is shown as cards. */
+  isFirst?: boolean;
 };
 
-const serviceName = 'Inference service';
+export const serviceName = 'Inference service';
 
 /** Returns the HTML document of a page. It is complete without its script, which adds the search, tabs and buttons that copy. */
-export function layOutPage({ title, html, sections, href, canonical, hasSides = false }: Page, frame: Frame): string {
-  const { groups, site, home, assets } = frame;
-  const all = groupLists(groups, href);
+export function layOutPage(page: Page, frame: Frame): string {
+  const { title, html, sections, href, canonical, hasSides = false, isFirst = false } = page;
+  const { audiences, site, home, assets } = frame;
+  const reader = audiences.find(({ groups }) => pagesOf(groups).some((one) => one.href === href));
+  const { groups = [] } = reader ?? audiences[0] ?? {};
+  const all = readerList(audiences, reader) + groupLists(groups, href);
   const own = sectionList(sections.filter(({ depth }) => depth === 2));
   const links = site.map((link) => `<li>${anchor(link)}</li>`);
   const aside = `<nav class="sections wide" aria-label="On this page"><p class="list-title">On this page</p>${own}</nav>`;
@@ -55,8 +64,8 @@ ${[...(canonical === undefined ? [] : [canonicalLink(canonical)]), ...assetLinks
 <nav class="pages wide" aria-label="Pages">${all}</nav>
 <details class="narrow"><summary>All pages</summary><nav aria-label="All pages">${all}</nav></details>
 ${own && `<details class="narrow"><summary>On this page</summary><nav aria-label="Parts of this page">${own}</nav></details>`}
-<main id="content" tabindex="-1">
-${html}
+<main id="content"${isFirst ? ' class="first"' : ''} tabindex="-1">
+${href === undefined ? '' : pageActions(href)}${html}
 ${href === undefined ? '' : neighbours(groups, href)}
 </main>
 ${own && aside}
@@ -78,6 +87,25 @@ function assetLinks({ styles, modules, icon }: Frame['assets']): string[] {
     ...others.map((href) => `<link rel="modulepreload" href="${href}">`),
     `<script type="module" src="${entry}"></script>`,
   ];
+}
+
+/** The page as Markdown. The script adds a button that copies it. */
+function pageActions(href: string): string {
+  return `<p class="page-actions">${anchor({ title: 'View as Markdown', href: `${href}.md` }, ' class="as-markdown" type="text/markdown"')}</p>\n`;
+}
+
+/** Links to the first page for each kind of reader. */
+function readerList(audiences: readonly Audience[], current: Audience | undefined): string {
+  const items = audiences.map((reader) => {
+    const [first] = pagesOf(reader.groups);
+    const href = first?.href ?? '';
+    return `<li>${anchor({ title: reader.title, href }, reader === current ? ' aria-current="true"' : '')}</li>`;
+  });
+  return `<ul class="readers links" aria-label="Readers">${items.join('')}</ul>`;
+}
+
+function pagesOf(groups: readonly PageGroup[]): PageLink[] {
+  return groups.flatMap(({ pages }) => pages);
 }
 
 function anchor({ title, href }: PageLink, attributes = ''): string {
@@ -103,7 +131,7 @@ function sectionList(sections: readonly Section[]): string {
 }
 
 function neighbours(groups: readonly PageGroup[], href: string): string {
-  const pages = groups.flatMap((group) => group.pages);
+  const pages = pagesOf(groups);
   const index = pages.findIndex((page) => page.href === href);
   const link = (page: PageLink | undefined, relation: 'prev' | 'next', word: string) =>
     page === undefined

@@ -8,7 +8,7 @@ const homeSchema = named('Home', z.strictObject({ console: z.string(), docs: z.s
 
 const page = { tag: 'Documentation', access: 'none', answers: { description: 'The page.', schema: 'page' } } as const;
 
-/** The scripts of the documentation may fetch only from our own host: the search index. */
+/** The scripts of the documentation may fetch only from our own host: the search index, and pages as Markdown. */
 const policy = contentSecurityPolicy();
 
 /** The home of the service, its descriptions, the console and the documentation. */
@@ -108,6 +108,15 @@ export const pageRoutes: readonly Route[] = [
       if (!isSent) sendPage(ctx, missing, policy, 404);
     },
   }),
+  /** Language models look for it at the top of a host. Below `/docs` it is one of the pages. */
+  route({
+    ...page,
+    id: 'showPageList',
+    method: 'GET',
+    path: '/llms.txt',
+    summary: 'The list of all pages for language models',
+    handle: ({ ctx }, { pages }) => showPage(ctx, 'llms.txt', pages),
+  }),
   route({
     ...page,
     id: 'showDocumentationPage',
@@ -125,9 +134,9 @@ async function showPage(
   path: string,
   { documentation, sharedAssets }: AppParts['pages'],
 ): Promise<void> {
-  const { pages, missing, assets } = await documentation();
+  const { pages, texts, missing, assets } = await documentation();
   await sharedAssets.share(assets);
-  const content = pages.get(path.replace(/\/$/, ''));
+  const content = pages.get(path.replace(/\/$/, '')) ?? texts.get(path);
   if (content === undefined) sendPage(ctx, missing, policy, 404);
   else sendPage(ctx, content, policy);
 }

@@ -2,7 +2,7 @@ import { estimateMemory } from '../../workers/memory/estimate-memory.ts';
 import type { Bytes, ItemBytes } from '../../workers/memory/item-bytes.ts';
 import { parseMemoryArguments, reportOf } from '../../workers/memory/run-memory.ts';
 
-export const pageFile = 'ingress/documentation/operating.md';
+export const pageFile = 'ingress/documentation/scaling.md';
 const [begin, end] = ['<!-- from npm run bytes -->', '<!-- end of npm run bytes -->'];
 
 type Row<Item extends string> = { item: Item; what: string; kept: string };

@@ -33,6 +33,13 @@ test('the root lists the console, the documentation and the OpenAPI document, an
   t.is((await get('*/*', 'POST')).status, 405);
 });
 
+test('the list of pages for language models is at the top of the host, with the addresses of the service', async (t) => {
+  const answer = await fetch(`${shared.stack().ingresses[0]?.url}/llms.txt`);
+  t.is(answer.status, 200);
+  t.is(answer.headers.get('content-type'), 'text/plain; charset=utf-8');
+  t.true((await answer.text()).includes(`(${otherAddresses.DOCS_URL}/quick-start.md)`));
+});
+
 test('an unknown path below the documentation is an HTML page', async (t) => {
   for (const path of ['nothing', 'errors/nothing', 'assets/nothing']) {
     const answer = await fetch(`${shared.stack().ingresses[0]?.url}/docs/${path}`);

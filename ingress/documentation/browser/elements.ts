@@ -64,6 +64,39 @@ function copyButton(pre: HTMLElement, status: HTMLElement): HTMLButtonElement {
   return button;
 }
 
+/** Adds a button that copies the page as Markdown, before the link to that Markdown. The link stays for browsers that allow no copying. */
+export function addCopyPage(): void {
+  const link = document.querySelector<HTMLAnchorElement>('.as-markdown');
+  if (link === null) return;
+  const label = element('span', {}, 'Copy page');
+  const button = element('button', { type: 'button', class: 'copy-page' }, icon(copyIcon), label);
+  const status = element('span', { role: 'status', class: 'copy-status' });
+  button.addEventListener('click', async () => {
+    const isCopied = await copyText(fetchText(link.href));
+    status.textContent = isCopied ? 'Copied.' : 'It could not be copied. Copy it from here:';
+    if (isCopied) setTimeout(() => status.replaceChildren(), shownMs);
+    else link.focus();
+  });
+  link.before(button, ' ', status, ' ');
+}
+
+async function fetchText(address: string): Promise<Blob> {
+  const response = await fetch(address);
+  if (!response.ok) throw new Error(`the page has the status ${response.status}`);
+  return new Blob([await response.text()], { type: 'text/plain' });
+}
+
+/** The browser must be asked while the click is handled, so it gets the text as a promise. */
+async function copyText(text: Promise<Blob>): Promise<boolean> {
+  try {
+    await navigator.clipboard.write([new ClipboardItem({ 'text/plain': text })]);
+    return true;
+  } catch {
+    await text.catch(() => undefined); // its failure is reported by the answer
+    return false;
+  }
+}
+
 /** Browsers have no clipboard for pages without TLS, except on this machine. */
 async function copy(text: string): Promise<boolean> {
   try {

@@ -43,7 +43,7 @@ function describe({ schema, description }: Field, { schemas }: Context): string 
   return description ?? choicesOf(schema, schemas).description;
 }
 
-function toFields(schema: Schema): Field[] {
+export function toFields(schema: Schema): Field[] {
   return fieldsOf(schema).map(([name, field]) => ({ name, schema: field, required: isRequired(schema, name) }));
 }
 
@@ -72,7 +72,7 @@ export function folded(summary: string, content: string): string {
 }
 
 /** The objects with fields among the choices of a schema, and of the items of its arrays. */
-function objectsIn(schema: Schema, schemas: Schemas): { schema: Schema; name?: string }[] {
+export function objectsIn(schema: Schema, schemas: Schemas): { schema: Schema; name?: string }[] {
   return choicesOf(schema, schemas).choices.flatMap((choice) => {
     const items = schemaAt(choice.schema, 'items') ?? schemaAt(choice.schema, 'additionalProperties');
     const own = fieldsOf(choice.schema).length > 0 ? [choice] : [];

@@ -41,7 +41,7 @@ export function methodMark(method: string): string {
 }
 
 /** What all operations have in common is described on the first page. */
-const everywhere = ['x-client-request-id', 'x-request-id'];
+export const everywhere = ['x-client-request-id', 'x-request-id'];
 
 function credentials({ security }: Operation, { document, prose }: OperationContext): string {
   if (security.length === 0) return '<p class="credential">Needs no credential.</p>';

@@ -173,9 +173,9 @@ const clientIds: Readonly<Record<string, string>> = { Cognito: 'abc' };
 
 /** The settings of each provider in the page for operators. */
 function documentedSettings(): Map<string, Record<string, string>> {
-  const page = readFileSync(new URL('../../../ingress/documentation/operating.md', import.meta.url), 'utf8');
-  const [, section = ''] = page.split('\n### Providers\n');
-  const rows = section.split('\n### ')[0]?.matchAll(/^\| ([^|]+) \| ([^|]*) \|[^|]+\|$/gm) ?? [];
+  const page = readFileSync(new URL('../../../ingress/documentation/sign-in.md', import.meta.url), 'utf8');
+  const [, section = ''] = page.split('\n## Providers\n');
+  const rows = section.split('\n## ')[0]?.matchAll(/^\| ([^|]+) \| ([^|]*) \|[^|]+\|$/gm) ?? [];
   return new Map(
     [...rows].slice(1).map(([, provider = '', cell = '']) => {
       const settings = [...cell.matchAll(/`((?:AUTH|CONSOLE)_\w+)=([^`]*)`/g)].map(([, name = '', text = '']) => {

@@ -3,7 +3,7 @@ import { excerptOf } from '../../../ingress/documentation/browser/search-box.ts'
 import { readSearchIndex } from '../../../ingress/documentation/browser/search-index.ts';
 import { readPages } from '../../../ingress/documentation/page-list.ts';
 import { renderMarkdown } from '../../../ingress/documentation/render-markdown.ts';
-import { buildSearchIndex } from '../../../ingress/pages/documentation-site.ts';
+import { buildSearchIndex, keywords } from '../../../ingress/pages/search-entries.ts';
 
 const pages = readPages().map(({ name, markdown }) => ({
   name,
@@ -25,6 +25,30 @@ test('words are found by their beginnings and with a typing error; a page is fou
   t.is(idsFor('batches')[0], 'batches');
   t.true(idsFor('kubernets').includes('kubernetes'));
   t.true(idsFor('streaming').includes('streaming'));
+});
+
+test('the words that readers type for a part find it first, and each of these parts exists', (t) => {
+  for (const [query, id] of Object.entries({
+    key: 'quick-start#get-a-key',
+    'get a key': 'quick-start#get-a-key',
+    'How do I get a key?': 'quick-start#get-a-key',
+    'api key': 'quick-start#get-a-key',
+    ollama: 'model-servers#ollama',
+    vllm: 'model-servers#vllm',
+    TTFT: 'find-a-request#what-it-says',
+    'rate limits': 'limits',
+    429: 'limits',
+    pricing: 'usage#cost',
+    webhook: 'webhooks',
+    SSO: 'sign-in',
+    prometheus: 'monitoring#metrics',
+    503: 'errors#SERVICE_UNAVAILABLE',
+    migrate: 'move-from-openai',
+  })) {
+    t.is(idsFor(query)[0], id, query);
+  }
+  const parts = new Set(pages.flatMap(({ name, sections }) => [name, ...sections.map(({ id }) => `${name}#${id}`)]));
+  for (const id of Object.keys(keywords)) t.true(parts.has(id), id);
 });
 
 test('all words count; if few parts have all of them, those with some follow', (t) => {

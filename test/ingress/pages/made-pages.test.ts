@@ -65,12 +65,27 @@ test('the assets of a page exist, and are never revalidated', async (t) => {
 
 test('the first page is at the address of the documentation, with and without a slash at the end', async (t) => {
   const pages = await Promise.all(
-    ['/docs', '/docs/', '/docs/quick-start', '/docs/quick-start/'].map(async (path) =>
-      (await fetch(site.url + path)).text(),
-    ),
+    ['/docs', '/docs/', '/docs/start', '/docs/start/'].map(async (path) => (await fetch(site.url + path)).text()),
   );
   t.is(new Set(pages).size, 1);
-  t.true(pages[0]?.includes(`<link rel="canonical" href="${site.url}/docs/quick-start">`));
+  t.true(pages[0]?.includes(`<link rel="canonical" href="${site.url}/docs/start">`));
+});
+
+test('a page as Markdown and the list of pages are texts, the list also at the top of the host', async (t) => {
+  for (const [path, type] of [
+    ['/docs/errors.md', 'text/markdown'],
+    ['/docs/internals/contract.md', 'text/markdown'],
+    ['/docs/reference/keys.md', 'text/markdown'],
+    ['/docs/llms.txt', 'text/plain'],
+    ['/llms.txt', 'text/plain'],
+  ] as const) {
+    const answer = await fetch(site.url + path);
+    t.is(answer.status, 200, path);
+    t.is(answer.headers.get('content-type'), `${type}; charset=utf-8`, path);
+    t.true((await answer.text()).startsWith('# '), path);
+  }
+  const html = await (await fetch(`${site.url}/docs/errors`)).text();
+  t.true(html.includes('href="/docs/errors.md"'));
 });
 
 test('every other path is a page with status 404 and links to the existing pages', async (t) => {
@@ -79,7 +94,8 @@ test('every other path is a page with status 404 and links to the existing pages
     'constructor',
     '__proto__',
     'Errors',
-    'errors.md',
+    'nothing.md',
+    'llms.txt/x',
     'assets',
     'assets/nothing',
     'errors/x',
@@ -140,7 +156,12 @@ test('the documentation is made again when the models in examples change, and on
     currentPlanFile: () => plan,
     create(models) {
       made.push(models.chat);
-      const site: Site = { pages: new Map([['model', content]]), missing: content, assets: new Map() };
+      const site: Site = {
+        pages: new Map([['model', content]]),
+        missing: content,
+        texts: new Map(),
+        assets: new Map(),
+      };
       return async () => site;
     },
   });

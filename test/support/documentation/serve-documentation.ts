@@ -40,6 +40,7 @@ export async function serveDocumentation({ links, document = smallDocument }: Wi
   router.get('/docs', showPage);
   router.get('/docs/', showPage);
   router.get('/docs/assets/*asset', stageOf('showDocumentationAsset', { pages }));
+  router.get('/llms.txt', stageOf('showPageList', { pages }));
   router.get('/docs/*page', stageOf('showDocumentationPage', { pages }));
   const app = new Koa<RequestState>();
   app.use(assignRequestId);

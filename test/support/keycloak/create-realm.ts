@@ -22,7 +22,7 @@ const name = 'main';
 const role = 'svc-admin';
 const scope = 'svc:admin';
 
-/** Creates a realm by the steps of `operating.md#keycloak`, in their order, with everything else as Keycloak has it. */
+/** Creates a realm by the steps of `sign-in.md#keycloak`, in their order, with everything else as Keycloak has it. */
 export async function createRealm(keycloak: Keycloak, wishes: Wishes): Promise<Realm> {
   const { baseUrl, consoleUrl, tokenLifeS, people, operators } = wishes;
   await keycloak.call('POST', '', { realm: name, enabled: true, accessTokenLifespan: tokenLifeS });

@@ -105,7 +105,20 @@ browserTest('a button copies the code exactly, says so, and shows it', async (t)
   });
 });
 
-browserTest('where the browser does not allow to copy, the code is selected instead', async (t) => {
+browserTest('a page is copied as Markdown by keyboard, and it says so', async (t) => {
+  const permissions = ['clipboard-read', 'clipboard-write'];
+  await inBrowser(t, { permissions }, async (page, url) => {
+    await page.goto(`${url}/streaming`);
+    await page.getByRole('button', { name: 'Copy page' }).focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('status').filter({ hasText: 'Copied.' }).waitFor();
+    const copied = await page.evaluate<string>('navigator.clipboard.readText()');
+    t.is(copied, await (await fetch(`${url}/streaming.md`)).text());
+    t.true(copied.startsWith('# Streaming'));
+  });
+});
+
+browserTest('where the browser does not allow to copy, the code is selected, and the page is a link', async (t) => {
   const before = async (context: BrowserContext) => {
     await context.addInitScript({ content: "Object.defineProperty(navigator, 'clipboard', { value: undefined });" });
   };
@@ -114,5 +127,8 @@ browserTest('where the browser does not allow to copy, the code is selected inst
     await page.getByRole('button', { name: 'Copy Code: NO_AUTH' }).click();
     await page.getByText('The code is selected: copy it.').waitFor({ state: 'attached' });
     t.regex(await page.evaluate<string>('getSelection().toString()'), /"code": "NO_AUTH" \}$/);
+    await page.getByRole('button', { name: 'Copy page' }).click();
+    await page.getByText('It could not be copied. Copy it from here:').waitFor();
+    t.is(await page.evaluate('document.activeElement.href'), `${url}/errors.md`);
   });
 });

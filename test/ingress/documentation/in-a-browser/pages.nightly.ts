@@ -37,13 +37,15 @@ browserTest('on a narrow screen the navigation is folded, and opens by keyboard'
     await page.getByText('All pages').focus();
     await page.keyboard.press('Enter');
     t.true(await all.getByRole('link', { name: 'Streaming' }).isVisible(), 'the group of the page is open');
-    const internals = all.getByRole('list', { name: 'Internals' });
-    t.false(await internals.isVisible());
-    await all.getByText('Internals').focus();
+    const endpoints = all.getByRole('list', { name: 'Endpoints' });
+    t.false(await endpoints.isVisible());
+    await all.getByText('Endpoints').focus();
     await page.keyboard.press('Enter');
-    t.true(await internals.getByRole('link', { name: 'Glossary' }).isVisible());
-    await internals.getByRole('link', { name: 'Glossary' }).click();
-    t.is(await page.locator('h1').innerText(), 'Glossary');
+    await endpoints.getByRole('link', { name: 'Embeddings' }).click();
+    t.is(await page.locator('h1').innerText(), 'Embeddings');
+    await page.getByText('All pages').click();
+    await all.getByRole('link', { name: 'Run and operate it' }).click();
+    t.is(await page.locator('h1').innerText(), 'Operating', 'pages for operators are a list of their own');
   });
 });
 
