@@ -3,6 +3,7 @@ import type { ChangeAccount, RecordedChange } from '../shared/account-changes/ch
 import type { ClearAccount } from '../shared/account-changes/remove-account.ts';
 import type { AffinityKeys } from '../shared/endpoints/affinity-keys.ts';
 import type { BackendPauses } from '../shared/fleet/backend-pauses.ts';
+import type { FleetCounts } from '../shared/fleet/fleet-counts.ts';
 import type { FleetProcess } from '../shared/fleet/note-process.ts';
 import type { KeptAnswers } from '../shared/jobs/idempotency.ts';
 import type { LimitCounters } from '../shared/limits/admission.ts';
@@ -56,6 +57,7 @@ export type AppParts = {
 export type HttpParts = {
   metrics: IngressMetrics;
   refusals: Pick<RefusalCounts, 'count'>;
+  fleetCounts: Pick<FleetCounts, 'add'>;
   /** Undefined if requests are not traced. */
   tracing: Tracing | undefined;
   currentPlanFile: () => PlanFile;

@@ -1,5 +1,6 @@
 import type { Registry } from 'prom-client';
 import { ulid } from 'ulid';
+import type { FleetCounts } from '../shared/fleet/fleet-counts.ts';
 import { type Fleet, followFleet } from '../shared/fleet/follow-fleet.ts';
 import {
   createNoteProcess,
@@ -20,7 +21,11 @@ import {
 import type { Redis } from '../shared/redis/connections.ts';
 
 /** The processes that are alive, and what each of them does. */
-export type KnownFleet = Pick<Fleet, 'processes'> & { loads: () => Promise<ReadonlyMap<string, ProcessLoad>> };
+export type KnownFleet = Pick<Fleet, 'processes'> & {
+  loads: () => Promise<ReadonlyMap<string, ProcessLoad>>;
+  /** What all processes have counted in these steps of time. */
+  readCounts: ReturnType<typeof createNoteProcess>['counts'];
+};
 
 export interface OpenedPlanFile {
   planFile: PlanFileInForce;
@@ -29,7 +34,7 @@ export interface OpenedPlanFile {
    * Watches the file, and makes this ingress known to the other processes, until it is disposed of. Resolves once they know
    * it.
    */
-  follow(redis: Redis, load: () => IngressLoad): Promise<AsyncDisposable & KnownFleet>;
+  follow(redis: Redis, load: () => IngressLoad, counts: FleetCounts): Promise<AsyncDisposable & KnownFleet>;
 }
 
 /** Opens the plan file of an ingress, with its gauges. */
@@ -53,7 +58,7 @@ export function openPlanFile({
   });
   observePlanFile(registry, status);
 
-  async function follow(redis: Redis, load: () => IngressLoad) {
+  async function follow(redis: Redis, load: () => IngressLoad, counts: FleetCounts) {
     const parts = new AsyncDisposableStack();
     const noteProcess = createNoteProcess(redis);
     const fleet = parts.use(
@@ -61,6 +66,7 @@ export function openPlanFile({
         noteProcess,
         describe: () => ({ id, kind: 'ingress', startedAt, ...status(), issues: status().issues.length }),
         load,
+        counts,
         onNoted: switching.noted,
         isWaiting: switching.isWaiting,
         log,
@@ -73,7 +79,8 @@ export function openPlanFile({
     watch = parts.use(watchPlanFile({ source, planFile, onChanged, log }));
     planFile.onReplaced(fleet.changed);
     await fleet.noted;
-    return { processes: fleet.processes, loads: noteProcess.loads, [Symbol.asyncDispose]: () => parts.disposeAsync() };
+    const { loads, counts: readCounts } = noteProcess;
+    return { processes: fleet.processes, loads, readCounts, [Symbol.asyncDispose]: () => parts.disposeAsync() };
   }
 
   return { planFile, status, follow };

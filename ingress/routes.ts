@@ -9,6 +9,7 @@ import { developerKeyRoutes } from './routes/developer-keys.ts';
 import { fileRoutes } from './routes/files.ts';
 import { findRoutes } from './routes/find.ts';
 import { fleetRoutes } from './routes/fleet.ts';
+import { fleetHistoryRoutes } from './routes/fleet-history.ts';
 import { guestKeyRoutes } from './routes/guest-keys.ts';
 import { inferenceRoutes } from './routes/inference.ts';
 import { keyRoutes } from './routes/keys.ts';
@@ -48,6 +49,7 @@ export const routes: readonly Route[] = [
   ...findRoutes,
   ...operatorBatchRoutes,
   ...fleetRoutes,
+  ...fleetHistoryRoutes,
   ...accountRemovalRoutes,
   ...backendPauseRoutes,
   ...topUpCodeRoutes,

@@ -3,6 +3,7 @@ import { aborted, within } from '../shared/concurrency/shutdown.ts';
 import { createAffinityKeys } from '../shared/endpoints/affinity-keys.ts';
 import { ApiError } from '../shared/errors.ts';
 import { createBackendPauses } from '../shared/fleet/backend-pauses.ts';
+import { createFleetCounts, type FleetCounts } from '../shared/fleet/fleet-counts.ts';
 import type { IngressLoad } from '../shared/fleet/note-process.ts';
 import { createKeptAnswers } from '../shared/jobs/idempotency.ts';
 import { outboxLengthFor } from '../shared/jobs/usage-outbox.ts';
@@ -59,8 +60,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   await using parts = new AsyncDisposableStack();
   const { registry, tracing } = parts.use(await openTelemetry({ config, process: 'ingress', log }));
   const opened = openPlanFile({ source: config.planFile, registry, log });
-  const { planFile } = opened;
-  const currentPlanFile = planFile.current;
+  const { current: currentPlanFile } = opened.planFile;
   const metrics = createIngressMetrics(registry);
   const connections = parts.use(await openConnections(config, log));
   const { store, issuerKeys, redis, replyRedis, dashboardRedis } = connections;
@@ -74,10 +74,10 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   const { memoryBytes } = await waitForRedis([redis, replyRedis, dashboardRedis], { signal: shutdown, log });
 
   const { queues, queueDepths, queueBounds, queueTurns, listWorkers } = parts.use(
-    await openQueues({ planFile, bounds: config.queue, redis, dashboardRedis, dashboard, log }),
+    await openQueues({ planFile: opened.planFile, bounds: config.queue, redis, dashboardRedis, dashboard, log }),
   );
-  const replying = { ...config, registry, metrics, log };
-  const { waitingRequests, settlements, release } = openWaiting({ ...replying, queues, redis, replyRedis });
+  const replying = { ...config, registry, metrics, log, queues, redis, replyRedis };
+  const { waitingRequests, settlements, release } = openWaiting(replying);
   inbox = parts.use(listenForReplies({ ...connections, redis: replyRedis, waitingRequests, log }));
   await waitUntilOpen(inbox, shutdown);
   parts.use(watchNodes({ redis, waitingRequests }));
@@ -85,7 +85,8 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   const common = { config, currentPlanFile, redis, store, log };
   const outboxLengthMax = outboxLengthFor(config.outboxLengthMax, memoryBytes);
   const refusals = parts.use(createRefusalCounts({ redis, outboxLengthMax, log }));
-  const http = createHttpParts({ ...common, metrics, refusals, tracing, giveUp: giveUp.signal });
+  const counting = { metrics, refusals, fleetCounts: createFleetCounts() };
+  const http = createHttpParts({ ...common, ...counting, tracing, giveUp: giveUp.signal });
   const observed = observeQueues({ currentPlanFile, queueDepths, listWorkers, oldestWaiting: waitingRequests.oldest });
   metrics.observe({
     ...observed,
@@ -100,7 +101,8 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   );
   const requestsToEnd = parts.use(createRequestsToEnd({ redis, log }));
   let listener: Listener | undefined;
-  const fleet = parts.use(await opened.follow(redis, () => describeLoad({ listener, waitingRequests, ...observed })));
+  const describe = () => describeLoad({ ...counting, listener, waitingRequests, ...observed });
+  const fleet = parts.use(await opened.follow(redis, describe, counting.fleetCounts));
   const app = createApp({
     log,
     store,
@@ -144,17 +146,20 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
 type LoadSources = Pick<ReturnType<typeof observeQueues>, 'oldest'> & {
   listener: Listener | undefined;
   waitingRequests: WaitingRequests;
+  fleetCounts: Pick<FleetCounts, 'raise'>;
 };
 
 /** What this ingress does now, as operators see it. */
-function describeLoad({ listener, waitingRequests, oldest }: LoadSources): IngressLoad {
+function describeLoad({ listener, waitingRequests, fleetCounts, oldest }: LoadSources): IngressLoad {
+  const waits = oldest();
+  fleetCounts.raise(['longest', 'wait'], Math.max(0, ...waits.map(({ ageMs }) => ageMs)));
   return {
     ...{ kind: 'ingress', connections: listener?.connections() ?? 0, waiting: waitingRequests.count() },
-    oldest: oldest().flatMap(({ model, ageMs }) => (ageMs > 0 ? [{ model, ageMs }] : [])),
+    oldest: waits.flatMap(({ model, ageMs }) => (ageMs > 0 ? [{ model, ageMs }] : [])),
   };
 }
 
-type HttpDeps = Pick<HttpParts, 'metrics' | 'refusals' | 'tracing' | 'currentPlanFile'> & {
+type HttpDeps = Pick<HttpParts, 'metrics' | 'refusals' | 'fleetCounts' | 'tracing' | 'currentPlanFile'> & {
   config: IngressConfig;
   store: Store;
   giveUp: AbortSignal;

@@ -15,6 +15,7 @@ import type { Tracing } from '../shared/tracing/span.ts';
 import { createOwnFields } from './backend-client/body-for.ts';
 import { createCallBackend } from './backend-client/call-backend.ts';
 import type { BackendSlots } from './backends/backend-slots.ts';
+import type { CallHistory } from './backends/call-history.ts';
 import { type BatchMetrics, createObserveBatches } from './batches/batch-metrics.ts';
 import { openBatches } from './batches/open-batches.ts';
 import { createFindAnswer } from './failover/find-answer.ts';
@@ -47,6 +48,7 @@ export function openLaneWork(deps: {
   keys: BackendKeys;
   workerId: string;
   slots: BackendSlots;
+  history: CallHistory;
   answers: AnswerBudget;
   pieceReaders: PieceReaders;
   linePace: Pick<LinePace, 'begin'>;
@@ -74,6 +76,7 @@ export function openLaneWork(deps: {
     slots,
     apiKeyOf: deps.keys.of,
     metrics,
+    history: deps.history,
     log,
     tracing: deps.tracing,
     callBackend: createCallBackend({ agents, timeouts }),

@@ -1,4 +1,5 @@
 import type { Registry } from 'prom-client';
+import type { FleetCounts } from '../shared/fleet/fleet-counts.ts';
 import { followFleet } from '../shared/fleet/follow-fleet.ts';
 import { createNoteProcess, type FleetProcess, type WorkerLoad } from '../shared/fleet/note-process.ts';
 import {
@@ -28,7 +29,7 @@ interface OpenedPlanFile {
    * Watches the file, and makes this worker known to the other processes, until it is disposed of. Resolves once they know
    * it.
    */
-  follow(redis: Redis, load: () => WorkerLoad): Promise<AsyncDisposable>;
+  follow(redis: Redis, load: () => WorkerLoad, counts: Pick<FleetCounts, 'take'>): Promise<AsyncDisposable>;
 }
 
 /** Opens the plan file of a worker, with its gauges. */
@@ -53,7 +54,7 @@ export function openPlanFile({
   const status = () => ({ generation: planFile.generation(), issues: watch?.issues() ?? [] });
   observePlanFile(registry, status);
 
-  async function follow(redis: Redis, load: () => WorkerLoad) {
+  async function follow(redis: Redis, load: () => WorkerLoad, counts: Pick<FleetCounts, 'take'>) {
     const parts = new AsyncDisposableStack();
     const fleet = parts.use(
       followFleet({
@@ -64,6 +65,7 @@ export function openPlanFile({
           return { id: workerId, ...own, generation, issues: issues.length };
         },
         load,
+        counts,
         onNoted: noted,
         isWaiting: () => false,
         log,

@@ -15,6 +15,7 @@ import { controlStreamKey, queuePrefix } from '../shared/redis/keys.ts';
 import { waitForRedis } from '../shared/redis/wait-for-redis.ts';
 import { openTelemetry } from '../shared/tracing/open-telemetry.ts';
 import type { BackendSlots } from './backends/backend-slots.ts';
+import { type CallHistory, createCallHistory } from './backends/call-history.ts';
 import { openSlots } from './backends/open-slots.ts';
 import type { BatchSupervisor } from './batches/batch-supervisor.ts';
 import { loadTokenizer } from './failover/count-tokens.ts';
@@ -49,7 +50,8 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   const metrics = createMetrics(registry, config);
   const answering = openAnswering(config, registry);
   const { current: currentPlanFile } = planFile;
-  const common = { config, planFile, currentPlanFile, pools, workerId, shutdown, metrics, tracing, log, ...answering };
+  const observed = { metrics, tracing, history: createCallHistory(), log };
+  const common = { config, planFile, currentPlanFile, pools, workerId, shutdown, ...observed, ...answering };
   const connections = parts.use(await openConnections({ config, currentPlanFile, log }));
   const { store, redis, upkeepRedis, replyRedis } = connections;
   let queues: ServedQueues | undefined;
@@ -103,7 +105,8 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   parts.use(queues);
   supervisor = lanes.batches.supervise();
   const maintenance = startMaintenance({ ...common, redis: upkeepRedis, store });
-  const following = parts.use(await opened.follow(upkeepRedis, () => describeLoad({ slots, running })));
+  const describe = () => describeLoad({ ...common, slots, running });
+  const following = parts.use(await opened.follow(upkeepRedis, describe, common.history.counts));
   const webhooks = openWebhooks({ ...common, redis: upkeepRedis, store });
   state.becomeReady();
   log.info({ pools: pools(), generation: planFile.generation() }, 'ready');
@@ -153,8 +156,10 @@ function roundedPauses({ pauses }: Pick<BackendSlots, 'pauses'>) {
   return pauses.all().map((pause) => ({ ...pause, leftMs: Math.ceil(pause.leftMs) }));
 }
 
+type LoadParts = { slots: BackendSlots; history: Pick<CallHistory, 'failuresOf'>; running: () => number };
+
 /** What this worker does now, as operators see it. */
-function describeLoad({ slots, running }: { slots: BackendSlots; running: () => number }): WorkerLoad {
+function describeLoad({ slots, history, running }: LoadParts): WorkerLoad {
   return {
     kind: 'worker',
     running: running(),
@@ -163,9 +168,11 @@ function describeLoad({ slots, running }: { slots: BackendSlots; running: () => 
       .load()
       .map(({ backend, calls, share }) => ({ backend, calls, ...(share !== undefined && { share }) })),
     pauses: roundedPauses(slots),
-    health: slots
-      .seenHealth()
-      .map(({ firstTokenMs, ...seen }) => ({ ...seen, ...(firstTokenMs !== undefined && { firstTokenMs }) })),
+    health: slots.seenHealth().map(({ firstTokenMs, ...seen }) => ({
+      ...seen,
+      ...(firstTokenMs !== undefined && { firstTokenMs }),
+      ...history.failuresOf(seen),
+    })),
   };
 }
 

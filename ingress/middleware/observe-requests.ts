@@ -1,5 +1,6 @@
 import { endpoints } from '../../shared/endpoints/endpoints.ts';
 import { errorStatus } from '../../shared/errors.ts';
+import type { FleetCounts } from '../../shared/fleet/fleet-counts.ts';
 import type { Log } from '../../shared/process/log.ts';
 import { noModel } from '../../shared/process/metrics.ts';
 import type { SpanAttributes, Tracing } from '../../shared/tracing/span.ts';
@@ -7,13 +8,18 @@ import type { RefusalCounts } from '../limits/count-refusals.ts';
 import type { IngressMetrics } from '../metrics.ts';
 import type { AppContext, RequestState, Stage } from '../request-state.ts';
 
-type ObserveParts = { log: Log; metrics: IngressMetrics; refusals: Pick<RefusalCounts, 'count'> };
+type ObserveParts = {
+  log: Log;
+  metrics: IngressMetrics;
+  refusals: Pick<RefusalCounts, 'count'>;
+  fleetCounts: Pick<FleetCounts, 'add'>;
+};
 
 /**
  * Writes one log line and the observations of each request, when its response is complete or its client has disconnected. The page
  * `observability.md` lists the fields of the line (contract.md#w1-log-lines).
  */
-export function logRequest({ log, metrics, refusals }: ObserveParts): Stage {
+export function logRequest({ log, metrics, refusals, fleetCounts }: ObserveParts): Stage {
   return function logRequest(ctx, next) {
     const startedAt = performance.now();
     ctx.res.once('close', () => record(ctx, startedAt));
@@ -35,6 +41,7 @@ export function logRequest({ log, metrics, refusals }: ObserveParts): Stage {
     if (inference !== undefined) {
       observeInference(ctx, { ...inference, endpoint: labels.route, startedAt });
       countRefusal(ctx.state);
+      fleetCounts.add(['request', errorCode ?? inference.outcome]);
     }
     log.info(
       {

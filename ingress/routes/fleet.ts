@@ -20,6 +20,16 @@ const model = z.strictObject({
   oldest_ms: ms.meta({ description: 'How long the oldest request has waited for a worker; 0 if none waits.' }),
 });
 
+const callFailure = z.strictObject({
+  at: z.iso.datetime(),
+  request: z.string().meta({ description: 'The id of the request.' }),
+  outcome: z.string(),
+  cause: z.string().nullable().meta({ description: 'Such as `connection refused` or `HTTP 401`.' }),
+  status: z.int().nullable(),
+  rule: z.string().nullable().meta({ description: 'The rule that recognised what it said.' }),
+  address: z.string().nullable().meta({ description: 'The host and port that was called.' }),
+});
+
 const modelHealth = z.strictObject({
   model: z.string(),
   breakers: z
@@ -30,6 +40,11 @@ const modelHealth = z.strictObject({
   failed: count.meta({ description: 'Calls of about the last minute that failed.' }),
   prompt_tokens: count.meta({ description: 'Tokens of the prompts of these calls, as the backend has reported them.' }),
   cached_tokens: count.meta({ description: 'Those of them that it has read from its prefix cache.' }),
+  failing_since: z.iso
+    .datetime()
+    .nullable()
+    .meta({ description: 'When the first worker has paused it after failures; null if none has.' }),
+  last_failure: callFailure.nullable().meta({ description: 'Within the last hour.' }),
   suspects: count.meta({
     description: 'Accounts that have failed there without proof against the backend, of all workers: they ask it last.',
   }),
@@ -128,6 +143,8 @@ const exampleFleet = {
           model: 'small-chat',
           breakers: { closed: 1, 'half-open': 0, open: 0 },
           first_token_ms: 180,
+          failing_since: null,
+          last_failure: null,
           answered: 42,
           failed: 1,
           prompt_tokens: 61200,
@@ -292,8 +309,23 @@ function presentHealth(seen: WorkerLoad['health']): Omit<FleetView['backends'][n
     failed: sum(seen.map(({ failed }) => failed)),
     prompt_tokens: sum(seen.map(({ promptTokens }) => promptTokens)),
     cached_tokens: sum(seen.map(({ cachedTokens }) => cachedTokens)),
+    failing_since: firstTimeOf(seen),
+    last_failure: lastFailureOf(seen),
     suspects: sum(seen.map(({ suspects }) => suspects)),
   };
+}
+
+function firstTimeOf(seen: WorkerLoad['health']): string | null {
+  const times = seen.flatMap(({ failingSince }) => failingSince ?? []);
+  return times.length === 0 ? null : new Date(Math.min(...times)).toISOString();
+}
+
+function lastFailureOf(seen: WorkerLoad['health']): z.infer<typeof callFailure> | null {
+  const failures = seen.flatMap(({ lastFailure }) => lastFailure ?? []);
+  const [last] = failures.sort((one, other) => other.at - one.at);
+  if (last === undefined) return null;
+  const { at, requestId, outcome, cause = null, status = null, rule = null, address = null } = last;
+  return { at: new Date(at).toISOString(), request: requestId, outcome, cause, status, rule, address };
 }
 
 function sum(values: readonly number[]): number {

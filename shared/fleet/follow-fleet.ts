@@ -4,6 +4,7 @@ import { within } from '../concurrency/shutdown.ts';
 import type { Log } from '../process/log.ts';
 import { type Redis, redisNow } from '../redis/connections.ts';
 import { sharesExpiryKey, sharesKey } from '../redis/keys.ts';
+import type { FleetCounts } from './fleet-counts.ts';
 import type { createNoteProcess, FleetProcess, ProcessLoad, ProcessNote } from './note-process.ts';
 
 const noteEveryMs = 2_000;
@@ -16,6 +17,7 @@ export function followFleet({
   noteProcess: { note, leave },
   describe,
   load,
+  counts,
   onNoted,
   isWaiting,
   log,
@@ -24,6 +26,7 @@ export function followFleet({
   noteProcess: Pick<ReturnType<typeof createNoteProcess>, 'note' | 'leave'>;
   describe: () => ProcessNote;
   load: () => ProcessLoad;
+  counts: Pick<FleetCounts, 'take'>;
   /** The processes that are alive. Not called while Redis is unavailable. */
   onNoted: (processes: readonly FleetProcess[]) => void;
   /** Whether this process waits for a change of another one. */
@@ -39,7 +42,7 @@ export function followFleet({
 
   async function noteOnce(): Promise<void> {
     try {
-      processes = await note(describe(), load());
+      processes = await note(describe(), load(), counts.take());
       isFailing = false;
       if (!closing.signal.aborted) onNoted(processes);
     } catch (error) {

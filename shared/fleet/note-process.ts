@@ -1,8 +1,10 @@
 import { z } from 'zod';
 import { storedJson } from '../json/stored-values.ts';
 import type { Redis } from '../redis/connections.ts';
-import { fleetKey, fleetLoadKey } from '../redis/keys.ts';
+import { fleetCountsKey, fleetKey, fleetLoadKey } from '../redis/keys.ts';
 import { loadLua, loadScript } from '../redis/load-lua.ts';
+import { usageAttemptSchema } from '../store/usage/usage-record.ts';
+import { type CountStep, countSteps, stepAt, type TakenCounts } from './fleet-counts.ts';
 
 const count = z.number().nonnegative();
 
@@ -11,6 +13,13 @@ const backendLoadSchema = z.object({
   calls: count,
   share: count.optional(),
 });
+
+const callFailureSchema = usageAttemptSchema
+  .pick({ outcome: true, cause: true, address: true, rule: true, status: true })
+  .extend({ at: count, requestId: z.string() });
+
+/** A call without an answer: when, of which request, and why, as its usage record has it. */
+export type CallFailure = z.infer<typeof callFailureSchema>;
 
 const backendHealthSchema = z.object({
   backend: z.string(),
@@ -22,6 +31,8 @@ const backendHealthSchema = z.object({
   promptTokens: count,
   cachedTokens: count,
   suspects: count,
+  failingSince: count.optional(),
+  lastFailure: callFailureSchema.optional(),
 });
 
 /** Why a backend is not called for a while, although it may be well. */
@@ -56,8 +67,8 @@ const processLoadSchema = z.discriminatedUnion('kind', [workerLoadSchema, ingres
  * What a worker does now. `running`: jobs in progress. `waiting`: those of them that wait for another backend. `backends`: its calls in
  * flight and its share of a limit of the whole fleet. `health`: as this worker has seen it, for each model: `firstTokenMs` is recent,
  * `answered` and `failed` are the calls of about the last minute, `promptTokens` and `cachedTokens` those that it has reported of them, and
- * `suspects` the accounts that ask it last. `pauses`: why it does not
- * call backends for a while.
+ * `suspects` the accounts that ask it last. `failingSince`: when its breaker has left the closed state; `lastFailure`: its latest call without an
+ * answer within an hour. `pauses`: why it does not call backends for a while.
  */
 export type WorkerLoad = z.infer<typeof workerLoadSchema>;
 
@@ -95,20 +106,31 @@ export const processLifeMs = 7_000;
  */
 export function createNoteProcess(redis: Redis) {
   const script = loadLua(new URL('./note-process.lua', import.meta.url), {
-    keys: 'fleetKey fleetLoadKey',
-    args: 'process description? load?',
-    constants: { lifeMs: processLifeMs },
+    keys: 'fleetKey fleetLoadKey minutesKey? hoursKey?',
+    args: 'process description? load? sums? highest?',
+    constants: {
+      lifeMs: processLifeMs,
+      minutesKeptMs: countSteps.minutes.keptMs,
+      hoursKeptMs: countSteps.hours.keptMs,
+    },
   });
   const run = loadScript(redis, script);
   const keys = { fleetKey, fleetLoadKey };
   return {
-    async note(process: ProcessNote, load: ProcessLoad): Promise<FleetProcess[]> {
+    /** `counts`: what the process has counted since its last note; each is added at most once. */
+    async note(process: ProcessNote, load: ProcessLoad, counts: TakenCounts = noneTaken): Promise<FleetProcess[]> {
       const texts = { description: JSON.stringify(process), load: JSON.stringify(load) };
-      const found = z.array(z.string()).parse(await run({ ...keys, process: process.id, ...texts }));
+      const counting = counts.sums.length + counts.highest.length > 0 ? countingOf(counts) : {};
+      const found = z.array(z.string()).parse(await run({ ...keys, process: process.id, ...texts, ...counting }));
       return found.flatMap(readProcess);
     },
     async leave(id: string): Promise<void> {
       await run({ ...keys, process: id });
+    },
+    /** The counts of these steps of time, in their order. A step in which nothing was counted has none. */
+    async counts(step: CountStep, starts: readonly number[]): Promise<ReadonlyMap<string, number>[]> {
+      const found = await Promise.all(starts.map((start) => redis.hgetall(fleetCountsKey(step, start))));
+      return found.map((hash) => new Map(Object.entries(hash).map(([name, value]) => [name, Number(value)])));
     },
     /** A process of another release may have none, or describe it in another way: it is left out. */
     async loads(): Promise<ReadonlyMap<string, ProcessLoad>> {
@@ -120,6 +142,18 @@ export function createNoteProcess(redis: Redis) {
         }),
       );
     },
+  };
+}
+
+const noneTaken: TakenCounts = { sums: [], highest: [] };
+
+function countingOf({ sums, highest }: TakenCounts) {
+  const now = Date.now();
+  return {
+    minutesKey: fleetCountsKey('minutes', stepAt(now, 'minutes')),
+    hoursKey: fleetCountsKey('hours', stepAt(now, 'hours')),
+    sums: JSON.stringify(sums),
+    highest: JSON.stringify(highest),
   };
 }
 

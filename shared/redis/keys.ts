@@ -221,6 +221,14 @@ export const fleetKey = 'svc:fleet';
 /** Hash: what each process does. Its tag is the name of the hash of processes, so both are in one node. Expires with it. */
 export const fleetLoadKey = 'svc:fleet-load:{svc:fleet}';
 
+/**
+ * Hash: what all processes have counted in a step of time (shared/fleet/fleet-counts.ts), which begins at this time in milliseconds. It is in the
+ * node of the processes. Expires when it is no longer kept.
+ */
+export function fleetCountsKey(step: string, startMs: number): string {
+  return `svc:fleet-counts:${step}:${startMs}:{${fleetKey}}`;
+}
+
 /** String: the assets of pages of one release, for ingresses of other releases. Expires a day after it was last shared. */
 export function assetSetKey(release: string): string {
   return `svc:assets:${release}`;

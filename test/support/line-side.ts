@@ -16,6 +16,7 @@ import { type Account, callerOf } from '../../shared/store/records/account.ts';
 import { createOwnFields } from '../../workers/backend-client/body-for.ts';
 import { createCallBackend } from '../../workers/backend-client/call-backend.ts';
 import { createBackendSlots } from '../../workers/backends/backend-slots.ts';
+import { createCallHistory } from '../../workers/backends/call-history.ts';
 import { parseLine } from '../../workers/batches/files/parse-line.ts';
 import { createAdmitLine, createKnownCallers } from '../../workers/batches/lines/admit-line.ts';
 import { type BatchJob, batchJobSchema, requestIdOf } from '../../workers/batches/lines/batch-job.ts';
@@ -148,7 +149,7 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
       currentPlanFile,
     }),
     findAnswer: createFindAnswer({
-      ...{ slots, metrics, log, apiKeyOf: () => undefined, random: () => 0 },
+      ...{ slots, metrics, history: createCallHistory(), log, apiKeyOf: () => undefined, random: () => 0 },
       callBackend: createCallBackend({ agents, timeouts: () => planFile.timeouts }),
       ownFields: createOwnFields({ plans: () => planFile.plans, pepper: undefined }),
       firstTokenMs: () => planFile.timeouts.firstTokenMs,

@@ -6,6 +6,7 @@ import { allQueues, openQueue, type QueueId } from '../../shared/jobs/queues.ts'
 import type { ParsedPlanFile, PlanFile } from '../../shared/plan-file/plan-file.ts';
 import { createPlanFileInForce } from '../../shared/process/watch-plan-file.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
+import { createCallHistory } from '../../workers/backends/call-history.ts';
 import { openSlots } from '../../workers/backends/open-slots.ts';
 import { createWorkerMetrics } from '../../workers/metrics.ts';
 import { createHeldPayloads, type HeldPayloads, type LaneWork } from '../../workers/queue/lane-worker.ts';
@@ -65,7 +66,14 @@ export function openServedQueues(t: ExecutionContext, given: RedisDatabase, coun
   }: Wishes) {
     const planFile = createPlanFileInForce(withModels(models));
     const metrics = createWorkerMetrics(new Registry());
-    const common = { planFile, pools: () => [pool], workerId: randomUUID(), metrics, log };
+    const common = {
+      planFile,
+      pools: () => [pool],
+      workerId: randomUUID(),
+      metrics,
+      history: createCallHistory(),
+      log,
+    };
     const onChange = () => worker?.slotsChanged();
     const openForBackends = () =>
       openSlots({

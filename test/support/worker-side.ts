@@ -11,6 +11,7 @@ import type { Redis } from '../../shared/redis/connections.ts';
 import { createOwnFields } from '../../workers/backend-client/body-for.ts';
 import { createCallBackend } from '../../workers/backend-client/call-backend.ts';
 import { createBackendSlots } from '../../workers/backends/backend-slots.ts';
+import { createCallHistory } from '../../workers/backends/call-history.ts';
 import {
   createFindAnswer,
   createRetryBudget,
@@ -93,6 +94,7 @@ export async function openWorkerSide(
         firstTokenMs: () => planFile.timeouts.firstTokenMs,
         models: () => planFile.models,
         metrics,
+        history: createCallHistory(),
         log,
         random: () => 0,
       }),

@@ -9,6 +9,7 @@ import { startShares } from '../fleet-limits/start-shares.ts';
 import { type BackendChecks, followFacts } from './ask-backends.ts';
 import type { BackendMetrics } from './backend-metrics.ts';
 import { type BackendSlots, createBackendSlots } from './backend-slots.ts';
+import type { CallHistory } from './call-history.ts';
 import { followOperatorPauses } from './pauses.ts';
 import type { BreakerStatus } from './served-backends.ts';
 
@@ -30,9 +31,10 @@ export function openSlots(deps: {
   onRenewed: () => void;
   shutdown: AbortSignal;
   metrics: BackendMetrics;
+  history: Pick<CallHistory, 'noteBreaker' | 'keepOnly'>;
   log: Log;
 }): OpenedSlots {
-  const { planFile, pools, redis, workerId, onChange, shutdown, metrics, log } = deps;
+  const { planFile, pools, redis, workerId, onChange, shutdown, metrics, history, log } = deps;
   let shares: Shares | undefined;
   const called = () => slots.called();
   const owned = new DisposableStack();
@@ -57,11 +59,13 @@ export function openSlots(deps: {
   metrics.observeBackends(slots);
   planFile.onReplaced(() => {
     slots.follow();
+    history.keepOnly(slots.breakerStatuses());
     void facts.look();
   });
   void facts.look();
 
   function reportBreaker({ backend, model, breaker }: BreakerStatus): void {
+    history.noteBreaker({ backend, model, breaker });
     if (breaker === 'open') metrics.breakerOpened.inc({ backend, model });
     const level = breaker === 'open' ? 'warn' : 'info';
     log[level]({ backend, model, breaker }, 'a breaker has changed');

@@ -9,6 +9,7 @@ import type { Tracing } from '../../shared/tracing/span.ts';
 import { bodyFor, type CallLimit, type createOwnFields } from '../backend-client/body-for.ts';
 import { type BackendCall, type CallBackend, createAnswerRoom } from '../backend-client/call-backend.ts';
 import type { PromptTokens } from '../backends/backend-health.ts';
+import type { CallHistory } from '../backends/call-history.ts';
 import type { Slot, SlotEnd } from '../backends/reservation.ts';
 import { type Answer, answerStream, answerWhole, type RunAnswer, type UsageCounter } from './answer-request.ts';
 import type { CallLimits } from './call-limits.ts';
@@ -45,17 +46,18 @@ type Deps = {
   /** Undefined if requests are not traced. */
   tracing?: Pick<Tracing, 'genAi'> | undefined;
   metrics: CallMetrics;
+  history: Pick<CallHistory, 'noteFirstToken' | 'noteEnd'>;
   log: Log;
 };
 
 export function createTryBackend(deps: Deps): TryBackend {
-  const { callLimits, callBackend, metrics, log } = deps;
+  const { callLimits, callBackend, log } = deps;
   const logAttempt = createAttemptLog(log);
 
   return async function tryBackend(run, slot) {
     const { job, signal } = run;
     const { name, backend } = slot;
-    const measured = measure(metrics, run, slot);
+    const measured = measure(deps, run, slot);
     const traced = traceAttempt(run.span, { job, name, backend, genAi: deps.tracing?.genAi ?? false });
     const begunAt = performance.now();
     const progress = createProgress((id) => {
@@ -225,15 +227,17 @@ function createProgress(onToken: (id: string | undefined) => void) {
 }
 
 /** Measures a call for the metrics and for the usage record. */
-function measure(metrics: CallMetrics, { job, ledger }: CallingRun, { name, backend }: Slot) {
+function measure({ metrics, history }: Pick<Deps, 'metrics' | 'history'>, { job, ledger }: CallingRun, slot: Slot) {
+  const { name, backend } = slot;
   const labels = { backend: name, model: job.model, endpoint: job.endpoint };
   const endTimer = metrics.attemptDuration.startTimer(labels);
   const endFirstToken = metrics.firstToken.startTimer(labels);
   const endAttempt = ledger.beginAttempt(name, backend.model);
+  const called = { backend: name, model: job.model };
   return {
     firstToken() {
       ledger.firstToken();
-      endFirstToken();
+      history.noteFirstToken({ ...called, ms: endFirstToken() * 1_000 });
     },
     prompt({ promptTokens, cachedTokens }: PromptTokens = { promptTokens: 0, cachedTokens: 0 }) {
       const { backend, model } = labels;
@@ -243,6 +247,7 @@ function measure(metrics: CallMetrics, { job, ledger }: CallingRun, { name, back
     end(end: AttemptEnd) {
       endTimer();
       endAttempt(end);
+      history.noteEnd({ ...called, requestId: job.requestId, end });
       metrics.attempts.inc({ ...labels, outcome: end.outcome });
       if (end.rule !== undefined) metrics.refusals.inc({ backend: name, rule: end.rule });
     },

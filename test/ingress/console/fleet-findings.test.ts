@@ -6,6 +6,7 @@ const process = { id: 'p', generation: 'aaa', started_at: '2026-03-01T09:00:00.0
 const health = {
   ...{ model: 'small-chat', breakers: { closed: 2, 'half-open': 0, open: 0 } },
   ...{ first_token_ms: 100, answered: 90, failed: 0, prompt_tokens: 0, cached_tokens: 0, suspects: 0 },
+  ...{ failing_since: null, last_failure: null },
 };
 const backend: FleetView['backends'][number] = {
   ...{ backend: 'a', location: 'on-prem', calls: 3, limit: 8, per_worker: false, shares: 8, models: [health] },

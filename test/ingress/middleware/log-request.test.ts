@@ -12,7 +12,7 @@ import { serveApp } from '../../support/serve-app.ts';
 
 type Options = { trustedProxyHops?: number; answer?: () => Promise<void> };
 
-const refusals = { count() {} };
+const counted = { refusals: { count() {} }, fleetCounts: { add() {} } };
 
 /** A listener with both stages; `line` is the next line of its log. */
 async function start(t: ExecutionContext, { trustedProxyHops = 0, answer = async () => {} }: Options = {}) {
@@ -22,7 +22,7 @@ async function start(t: ExecutionContext, { trustedProxyHops = 0, answer = async
   app.use(noteClientAddress({ trustedProxyHops }));
   const recording = { ...log, info: (fields: object, message: string) => said.resolve({ ...fields, message }) };
   const metrics = createIngressMetrics(createRegistry());
-  app.use(logRequest({ log: recording as typeof log, metrics, refusals }));
+  app.use(logRequest({ log: recording as typeof log, metrics, ...counted }));
   app.use(async (ctx) => {
     await answer();
     ctx.body = {};

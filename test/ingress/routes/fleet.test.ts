@@ -11,6 +11,11 @@ const location = 'cloud';
 const backends = { a: { location, requestsAtOnce: 9 }, learned: { location }, unlimited: { location } };
 const planFile = { backends, models: {} } as unknown as PlanFile; // all that the route reads
 
+const failure = {
+  ...{ requestId: 'req_1', outcome: 'failed', cause: 'connection refused' },
+  ...{ rule: 'no-connection', address: '10.0.0.1:8000' },
+};
+
 const worker = (calls: number): ProcessLoad => ({
   ...{ kind: 'worker', running: calls, waiting: 0 },
   backends: [
@@ -28,6 +33,8 @@ const worker = (calls: number): ProcessLoad => ({
       promptTokens: 100 * calls,
       cachedTokens: 75 * calls,
       suspects: calls,
+      failingSince: 60_000 * calls,
+      lastFailure: { ...failure, at: calls },
     },
   ],
   pauses: [
@@ -48,7 +55,7 @@ test('the load of a process that has left is not counted', async (t) => {
       { ...here, id: 'one' },
       { ...here, id: 'two', startedAt: 2 },
     ],
-    loads: async () => new Map([['one', worker(2)] as const, ['gone', worker(5)] as const]),
+    loads: async () => new Map([['one', worker(2)] as const, ['gone', worker(1)] as const]),
     depths: async () => [],
     poolWorkers: async () => [{ pool: 'default', workers: 2 }],
   };
@@ -68,7 +75,16 @@ test('the load of a process that has left is not counted', async (t) => {
     calls: 2,
     shares: 2,
     weight: 1,
-    models: [{ answered: 2, suspects: 2, prompt_tokens: 200, cached_tokens: 150, breakers: { closed: 1 } }],
+    models: [
+      {
+        ...{ answered: 2, suspects: 2, prompt_tokens: 200, cached_tokens: 150, breakers: { closed: 1 } },
+        failing_since: '1970-01-01T00:02:00.000Z',
+        last_failure: {
+          ...{ at: '1970-01-01T00:00:00.002Z', request: 'req_1', outcome: 'failed', cause: 'connection refused' },
+          ...{ status: null, rule: 'no-connection', address: '10.0.0.1:8000' },
+        },
+      },
+    ],
   });
   t.like(backends[0], {
     pauses: [{ kind: 'busy', workers: 1, left_ms: 200 }],

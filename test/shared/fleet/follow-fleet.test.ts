@@ -1,6 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
+import { createFleetCounts } from '../../../shared/fleet/fleet-counts.ts';
 import { createListWorkers, followFleet } from '../../../shared/fleet/follow-fleet.ts';
 import type { FleetProcess } from '../../../shared/fleet/note-process.ts';
 import { sharesExpiryKey } from '../../../shared/redis/keys.ts';
@@ -28,6 +29,7 @@ function start(t: ExecutionContext, { waiting = false } = {}) {
     },
     describe: () => own,
     load: () => ({ kind: 'ingress', connections: 0, waiting: 0, oldest: [] }),
+    counts: createFleetCounts(),
     onNoted: () => answers++,
     isWaiting: () => waiting,
     log,

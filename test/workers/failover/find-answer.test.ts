@@ -5,6 +5,7 @@ import { BackendError } from '../../../shared/endpoints/answers/backend-error.ts
 import type { InferenceJob } from '../../../shared/jobs/inference-job.ts';
 import type { Reply } from '../../../shared/jobs/replies.ts';
 import type { CallBackend } from '../../../workers/backend-client/call-backend.ts';
+import { createCallHistory } from '../../../workers/backends/call-history.ts';
 import { createFindAnswer, createRetryBudget } from '../../../workers/failover/find-answer.ts';
 import { type CallingRun, createRunLedger } from '../../../workers/failover/run.ts';
 import { createAnswerMetrics } from '../../../workers/failover/try-backend.ts';
@@ -174,6 +175,7 @@ function findAnswerOf(side: WorkerSide, callBackend: CallBackend) {
     ownFields: () => ({}),
     callBackend,
     metrics: createAnswerMetrics(new Registry()),
+    history: createCallHistory(),
     log: recordedLog().log,
   });
 }
