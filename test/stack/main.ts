@@ -1,25 +1,19 @@
-import { relative, resolve } from 'node:path';
-import { parseArgs } from 'node:util';
+import { join, relative, resolve } from 'node:path';
 import { aborted, shutdownSignal } from '../../shared/concurrency/shutdown.ts';
 import { type StartedEngines, startEngines } from '../engine/start-engines.ts';
 import { freePort } from './free-port.ts';
+import { type OwnPlan, openOwnPlan } from './own-plan.ts';
 import type { StackModel } from './plan.ts';
-import { dataDirectory, type TakenDirectory, takeDirectory } from './running-stack.ts';
+import { type TakenDirectory, takeDirectory } from './running-stack.ts';
 import type { LogLine } from './service-process.ts';
 import { type Stack, startStack } from './stack.ts';
+import { parseStartOptions, type StartOptions, startUsage } from './start-options.ts';
 import { startedAliases, startedBackends, startedModels, startedPrices } from './started-models.ts';
 
-const usage = `Usage: npm start [-- --quiet] [--watch] [--engine] [--data <folder>] [--free-ports]
-Runs the whole service on this machine until Ctrl-C; its data is kept in .data/.
---quiet       prints no warnings and errors of the ingress and the worker
---watch       restarts the ingress and the worker when their source changes (the same as npm run dev)
---engine      has llama.cpp's server with small random models in place of the simulated model servers (needs Python)
---data        keeps the data in this folder
---free-ports  listens on free ports instead of the usual ones; the plan file keeps those of the model servers`;
-
 const enginePorts = [8084, 8085, 8086, 8087, 8088];
-/** Own changes of `plans.yaml` stay beside it. */
+/** Own changes of `plans.yaml` stay beside these. */
 const enginePlan = 'engine-plans.yaml';
+const backendPlan = 'backend-plans.yaml';
 
 const shutdown = AbortSignal.any([shutdownSignal(), endOfNpm()]);
 /** The last warning of each process: it has several connections to a part that is away. */
@@ -27,36 +21,24 @@ const warned = new Map<string, string>();
 /** The processes that Node has restarted. */
 const restarted = new Set<string>();
 const options = readArguments();
-if (options?.help) {
-  console.log(usage);
+if (options === 'help') {
+  console.log(startUsage);
 } else if (options === undefined) {
   process.exitCode = 2;
 } else {
   await run(options);
 }
 
-type Options = { quiet: boolean; watch: boolean; engine: boolean; data: string; 'free-ports': boolean };
-
 function readArguments() {
   try {
-    const { values } = parseArgs({
-      options: {
-        quiet: { type: 'boolean', default: false },
-        watch: { type: 'boolean', default: false },
-        engine: { type: 'boolean', default: false },
-        data: { type: 'string', default: dataDirectory },
-        'free-ports': { type: 'boolean', default: false },
-        help: { type: 'boolean', default: false },
-      },
-    });
-    return values;
+    return parseStartOptions(process.argv.slice(2));
   } catch (error) {
-    console.error(`${error instanceof Error ? error.message : error}\n${usage}`);
+    console.error(`${error instanceof Error ? error.message : error}\n${startUsage}`);
     return undefined;
   }
 }
 
-async function run(wishes: Options): Promise<void> {
+async function run(wishes: StartOptions): Promise<void> {
   const directory = resolve(wishes.data);
   try {
     await using taken = await takeDirectory(directory);
@@ -76,12 +58,15 @@ async function run(wishes: Options): Promise<void> {
   process.exit();
 }
 
-type Running = AsyncDisposable & { stack: Stack; engines: StartedEngines | undefined };
+type Running = AsyncDisposable & { stack: Stack; engines: StartedEngines | undefined; own: OwnPlan | undefined };
 
-async function start(directory: string, { quiet, watch, engine, 'free-ports': freePorts }: Options): Promise<Running> {
+async function start(directory: string, wishes: StartOptions): Promise<Running> {
+  const { backends, engine, freePorts, watch } = wishes;
   await using started = new AsyncDisposableStack();
-  const servers = engine ? 'five engines' : 'three simulated model servers';
-  console.log(`Starting Redis, the identity provider, ${servers}, an ingress and a worker …`);
+  const isOwn = backends.length > 0;
+  const own = isOwn ? await openPlanOf(wishes, directory) : undefined;
+  const servers = engine ? 'five engines, ' : isOwn ? '' : 'three simulated model servers, ';
+  console.log(`Starting Redis, the identity provider, ${servers}an ingress and a worker …`);
   const engines = engine ? started.use(await startEngines(freePorts ? [] : enginePorts, console.log)) : undefined;
   const stack = started.use(
     await startStack({
@@ -89,21 +74,33 @@ async function start(directory: string, { quiet, watch, engine, 'free-ports': fr
       watch,
       redisUrl: process.env.REDIS_URL || undefined,
       databaseUrl: process.env.DATABASE_URL || undefined,
-      ports: freePorts ? { ingress: await freePort() } : usualPorts(engine),
+      ports: freePorts ? { ingress: await freePort() } : usualPorts(engine || isOwn),
       modelServers: { firstTokenMs: 100, tokensPerSecond: 50 },
       models: startedModels,
       backends: startedBackends,
       ...(engines && { planName: enginePlan, backends: engines.backends, models: engines.models }),
+      ...(own && { planFile: join(directory, backendPlan) }),
       aliases: startedAliases,
       prices: startedPrices,
       webhooks: true,
       // A restart waits for requests in flight. Half a minute is too long for a developer.
-      env: { ...openTelemetryVariables(), ...(watch && { SHUTDOWN_GRACE_MS: '1000' }) },
-      onLine: quiet ? () => {} : show,
+      env: { ...openTelemetryVariables(), ...own?.variables, ...(watch && { SHUTDOWN_GRACE_MS: '1000' }) },
+      onLine: wishes.quiet ? () => {} : show,
     }),
   );
   const owned = started.move();
-  return { stack, engines, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+  return { stack, engines, own, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
+
+/** Says what the servers have, or that the file is used as it is. */
+async function openPlanOf({ backends, writePlan }: StartOptions, directory: string): Promise<OwnPlan> {
+  const file = join(directory, backendPlan);
+  const variableOf = (name: string) => process.env[name];
+  const own = await openOwnPlan({ file, wanted: backends, again: writePlan, variableOf });
+  const shown = relative('', file);
+  const said = own.found.length > 0 ? [`Wrote ${shown}.`] : [`Using ${shown} as it is. --write-plan writes it again.`];
+  console.log([...own.found, ...said].join('\n'));
+  return own;
 }
 
 /** Aborted when npm has ended: it passes on every signal except SIGKILL. */
@@ -123,30 +120,31 @@ function openTelemetryVariables(): Record<string, string> {
   return Object.fromEntries(given);
 }
 
-function usualPorts(engine: boolean) {
+/** `without`: the simulated model servers, which no one calls then. */
+function usualPorts(without: boolean) {
   const operations = Number(process.env.OPS_PORT ?? 8081);
   return {
     ingress: Number(process.env.PORT ?? 8080),
     identity: 8083,
-    ...(!engine && { models: [8084, 8085, 8086] as [number, number, number] }),
+    ...(!without && { models: [8084, 8085, 8086] as [number, number, number] }),
     operations: [operations, operations + 1] as [number, number],
   };
 }
 
-async function introduce({ stack, engines }: Running, { announce }: TakenDirectory): Promise<void> {
+async function introduce({ stack, engines, own }: Running, { announce }: TakenDirectory): Promise<void> {
   const { issuer, clientSecret } = stack.identity;
   const { directory, redisUrl, databaseUrl, planFile } = stack;
   const url = stack.ingresses[0]?.url ?? stack.baseUrl;
   const started = [...stack.started(), ...(engines?.engines ?? [])];
   const processes = started.map(({ pid, command }) => ({ pid, command }));
   announce({ issuer, clientSecret, service: { url, redisUrl, databaseUrl, planFile }, processes });
-  const servers = engines?.engines ?? stack.modelServers;
+  const servers = own ? Object.values(own.planFile.backends) : (engines?.engines ?? stack.modelServers);
   const token = await stack.identity.token('alice');
   const headers = `-H "authorization: Bearer $KEY" -H 'content-type: application/json'`;
   console.log(`
 API                ${url}
                    for OpenAI's SDKs ${url}/openai/v1, for Anthropic's ${url}
-Models             ${modelsShown(engines?.models ?? startedModels)}
+Models             ${modelsShown(own?.planFile.models ?? engines?.models ?? startedModels)}
 Console            ${url}/console (sign in with any name; olga is an operator)
 Operations         ${stack.ingresses[0]?.operationsUrl}/readyz (ingress), ${stack.workers[0]?.operationsUrl}/readyz (worker)
 Identity provider  ${issuer}
@@ -173,7 +171,7 @@ curl -s ${url}/openai/v1/embeddings ${headers} \\
 ready ${url}`);
 }
 
-function modelsShown(served: Readonly<Record<string, StackModel>>): string {
+function modelsShown(served: Readonly<Record<string, Pick<StackModel, 'endpoints'>>>): string {
   const models = Object.entries(served).map(([name, { endpoints = [] }]) => `${name} (${endpoints.join(', ')})`);
   const aliases = Object.entries(startedAliases).map(([alias, model]) => `${alias} (${model})`);
   return [...models, ...aliases].join('\n                   ');

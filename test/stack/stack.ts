@@ -27,6 +27,8 @@ export type StackOptions = {
   databaseUrl?: string | undefined;
   /** A plan file in `directory` that is written again at each start. Default: `plans.yaml`, where own changes stay. */
   planName?: string | undefined;
+  /** A plan file that is there, and is used as it is. The model servers of the stack are not in it. */
+  planFile?: string | undefined;
   timeouts?: Record<string, number>;
   /** Bounds of files and batches. */
   batch?: Record<string, number>;
@@ -95,9 +97,9 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   await mkdir(directory, { recursive: true });
 
   const { planName } = options;
-  const planFile = join(directory, planName ?? 'plans.yaml');
+  const planFile = options.planFile ?? join(directory, planName ?? 'plans.yaml');
   const keptPlan = planName === undefined ? await readFile(planFile, 'utf8').catch(() => undefined) : undefined;
-  const keptPorts = planName === undefined ? await readModelPorts(directory) : [];
+  const keptPorts = planName === undefined && options.planFile === undefined ? await readModelPorts(directory) : [];
   const startServer = async (name: string, index: 0 | 1 | 2) =>
     started.use(await startModelServer({ name, port: keptPorts[index] ?? ports?.models?.[index] ?? 0, ...pace }));
   const modelServers: Stack['modelServers'] = [
