@@ -1,12 +1,14 @@
 import { join, relative, resolve } from 'node:path';
 import { aborted, shutdownSignal } from '../../shared/concurrency/shutdown.ts';
 import { type StartedEngines, startEngines } from '../engine/start-engines.ts';
-import { freePort } from './free-port.ts';
+import { demoAccount, openDemoKey } from './demo-key.ts';
+import { freePort, portsNear } from './free-port.ts';
+import { detailLines, openBrowser, readyLines } from './introduce.ts';
+import { createLogWords } from './log-words.ts';
 import { type OwnPlan, openOwnPlan } from './own-plan.ts';
-import type { StackModel } from './plan.ts';
 import { type TakenDirectory, takeDirectory } from './running-stack.ts';
 import type { LogLine } from './service-process.ts';
-import { type Stack, startStack } from './stack.ts';
+import { readModelPorts, type Stack, startStack } from './stack.ts';
 import { parseStartOptions, type StartOptions, startUsage } from './start-options.ts';
 import { startedAliases, startedBackends, startedModels, startedPrices } from './started-models.ts';
 
@@ -16,10 +18,7 @@ const enginePlan = 'engine-plans.yaml';
 const backendPlan = 'backend-plans.yaml';
 
 const shutdown = AbortSignal.any([shutdownSignal(), endOfNpm()]);
-/** The last warning of each process: it has several connections to a part that is away. */
-const warned = new Map<string, string>();
-/** The processes that Node has restarted. */
-const restarted = new Set<string>();
+const logWords = createLogWords();
 const options = readArguments();
 if (options === 'help') {
   console.log(startUsage);
@@ -46,7 +45,7 @@ async function run(wishes: StartOptions): Promise<void> {
     // A start can wait for a part that is away. Its processes end with this one, and so does the lock, not before.
     if (started === undefined) process.exit();
     await using running = started;
-    await introduce(running, taken);
+    await introduce(running, taken, wishes);
     await aborted(shutdown);
     console.log('Stopping …');
     taken.withdraw();
@@ -67,14 +66,16 @@ async function start(directory: string, wishes: StartOptions): Promise<Running> 
   const own = isOwn ? await openPlanOf(wishes, directory) : undefined;
   const servers = engine ? 'five engines, ' : isOwn ? '' : 'three simulated model servers, ';
   console.log(`Starting Redis, the identity provider, ${servers}an ingress and a worker …`);
-  const engines = engine ? started.use(await startEngines(freePorts ? [] : enginePorts, console.log)) : undefined;
+  const engines = engine
+    ? started.use(await startEngines(freePorts ? [] : await portsNear(enginePorts), console.log))
+    : undefined;
   const stack = started.use(
     await startStack({
       directory,
       watch,
       redisUrl: process.env.REDIS_URL || undefined,
       databaseUrl: process.env.DATABASE_URL || undefined,
-      ports: freePorts ? { ingress: await freePort() } : usualPorts(engine || isOwn),
+      ports: freePorts ? { ingress: await freePort() } : await usualPorts(directory, engine || isOwn),
       modelServers: { firstTokenMs: 100, tokensPerSecond: 50 },
       models: startedModels,
       backends: startedBackends,
@@ -120,71 +121,52 @@ function openTelemetryVariables(): Record<string, string> {
   return Object.fromEntries(given);
 }
 
-/** `without`: the simulated model servers, which no one calls then. */
-function usualPorts(without: boolean) {
-  const operations = Number(process.env.OPS_PORT ?? 8081);
-  return {
-    ingress: Number(process.env.PORT ?? 8080),
-    identity: 8083,
-    ...(!without && { models: [8084, 8085, 8086] as [number, number, number] }),
-    operations: [operations, operations + 1] as [number, number],
-  };
+/**
+ * The usual ports. One that another program has is replaced, if no setting names it and no plan file was written of it. `without`: the
+ * simulated model servers, which no one calls then.
+ */
+async function usualPorts(directory: string, without: boolean) {
+  const { PORT, OPS_PORT } = process.env;
+  const operations = Number(OPS_PORT ?? 8081);
+  const isKept = without || (await readModelPorts(directory)).length > 0;
+  const places = [
+    { what: 'the API', port: Number(PORT ?? 8080), isFixed: PORT !== undefined },
+    { what: 'the operations listener of the ingress', port: operations, isFixed: OPS_PORT !== undefined },
+    { what: 'the operations listener of the worker', port: operations + 1, isFixed: OPS_PORT !== undefined },
+    { what: 'the identity provider', port: 8083, isFixed: false },
+    ...[8084, 8085, 8086].map((port) => ({ what: 'a model server', port, isFixed: isKept })),
+  ];
+  const chosen = await portsNear(places.filter(({ isFixed }) => !isFixed).map(({ port }) => port));
+  const ports = places.map(({ what, port, isFixed }) => {
+    const found = isFixed ? port : (chosen.shift() ?? port);
+    if (found !== port) console.log(`Port ${port} is in use: ${what} listens on ${found}.`);
+    return found;
+  });
+  const [ingress = 0, first = 0, second = 0, identity = 0, ...[a = 0, b = 0, c = 0]] = ports;
+  const models: [number, number, number] = [a, b, c];
+  return { ingress, identity, operations: [first, second] as [number, number], ...(!without && { models }) };
 }
 
-async function introduce({ stack, engines, own }: Running, { announce }: TakenDirectory): Promise<void> {
+async function introduce(running: Running, { announce }: TakenDirectory, wishes: StartOptions): Promise<void> {
+  const { stack, engines, own } = running;
   const { issuer, clientSecret } = stack.identity;
-  const { directory, redisUrl, databaseUrl, planFile } = stack;
+  const { redisUrl, databaseUrl, planFile } = stack;
   const url = stack.ingresses[0]?.url ?? stack.baseUrl;
-  const started = [...stack.started(), ...(engines?.engines ?? [])];
-  const processes = started.map(({ pid, command }) => ({ pid, command }));
+  const processes = [...stack.started(), ...(engines?.engines ?? [])].map(({ pid, command }) => ({ pid, command }));
   announce({ issuer, clientSecret, service: { url, redisUrl, databaseUrl, planFile }, processes });
-  const servers = own ? Object.values(own.planFile.backends) : (engines?.engines ?? stack.modelServers);
-  const token = await stack.identity.token('alice');
-  const headers = `-H "authorization: Bearer $KEY" -H 'content-type: application/json'`;
-  console.log(`
-API                ${url}
-                   for OpenAI's SDKs ${url}/openai/v1, for Anthropic's ${url}
-Models             ${modelsShown(own?.planFile.models ?? engines?.models ?? startedModels)}
-Console            ${url}/console (sign in with any name; olga is an operator)
-Operations         ${stack.ingresses[0]?.operationsUrl}/readyz (ingress), ${stack.workers[0]?.operationsUrl}/readyz (worker)
-Identity provider  ${issuer}
-Model servers      ${servers.map((server) => server.url).join(', ')}
-Redis              ${stack.redisUrl.replace(/\/\/[^@/]*@/, '//')}
-Data               ${relative('', directory)}/
-
-A sign-in token for the account "alice" (another: npm run --silent token -- bob):
-
-${token}
-
-Create a key for a new account and send a first request, in another terminal:
-
-KEY=$(curl -s ${url}/v1/keys/developer -X POST -H "authorization: Bearer $(npm run --silent token -- $(date +%s))" \\
-  -H 'content-type: application/json' -d '{}' | sed 's/.*"key":"\\([^"]*\\)".*/\\1/')
-curl -s ${url}/v1/chat/completions ${headers} \\
-  -d '{"model":"small-chat","messages":[{"role":"user","content":"Hello"}]}'
-
-The vector of a text:
-
-curl -s ${url}/openai/v1/embeddings ${headers} \\
-  -d '{"model":"small-embed","input":"Hello"}'
-
-ready ${url}`);
-}
-
-function modelsShown(served: Readonly<Record<string, Pick<StackModel, 'endpoints'>>>): string {
-  const models = Object.entries(served).map(([name, { endpoints = [] }]) => `${name} (${endpoints.join(', ')})`);
-  const aliases = Object.entries(startedAliases).map(([alias, model]) => `${alias} (${model})`);
-  return [...models, ...aliases].join('\n                   ');
-}
-
-/** Shows warnings and errors of a process, and what Node prints when it watches one. The rest of the log is not needed here. */
-function show(from: string, { level, msg, ...fields }: LogLine): void {
-  if (level === undefined || (restarted.has(from) && msg === 'ready')) console.log(`${from}: ${msg}`);
-  if (level === undefined) restarted.add(from);
-  if (level === 'warn' || level === 'error' || level === 'fatal') {
-    const { err } = fields as { err?: { message?: string } }; // pino's form of an error
-    const warning = `${from}: ${msg}${err?.message === undefined ? '' : ` (${err.message})`}`;
-    if (warned.get(from) !== warning) console.error(warning);
-    warned.set(from, warning);
+  const key = await openDemoKey(stack);
+  if (wishes.verbose) {
+    const models = own?.planFile.models ?? engines?.models ?? startedModels;
+    const servers = own ? Object.values(own.planFile.backends) : (engines?.engines ?? stack.modelServers);
+    const token = await stack.identity.token(demoAccount);
+    console.log(['', ...detailLines({ stack, url, models, servers, token })].join('\n'));
   }
+  console.log(readyLines({ url, key }).join('\n'));
+  const failure = wishes.open ? await openBrowser(`${url}/console`) : undefined;
+  if (failure !== undefined) console.error(failure);
+}
+
+function show(from: string, line: LogLine): void {
+  const words = logWords(from, line);
+  if (words !== undefined) console[words.isWarning ? 'error' : 'log'](words.text);
 }

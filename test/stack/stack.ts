@@ -253,7 +253,7 @@ async function urlOf(child: ServiceProcess, listener: 'ready' | 'operations'): P
 const modelPortsFile = 'model-servers.json';
 
 /** The ports for which the plan file of this folder was written. Empty if there is none. */
-async function readModelPorts(directory: string): Promise<readonly number[]> {
+export async function readModelPorts(directory: string): Promise<readonly number[]> {
   const text = await readFile(join(directory, modelPortsFile), 'utf8').catch(() => '[]');
   return JSON.parse(text) as number[]; // our own file
 }

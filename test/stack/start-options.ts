@@ -10,6 +10,8 @@ Runs the whole service on this machine until Ctrl-C; its data is kept in .data/.
 --write-plan            asks again, and writes that plan file again
 --engine                has llama.cpp's server with small random models in place of the simulated model servers (needs Python)
 --watch                 restarts the ingress and the worker when their source changes (the same as npm run dev)
+--open                  opens the console in a browser
+--verbose               prints all addresses, a sign-in token and example requests, too
 --quiet                 prints no warnings and errors of the ingress and the worker
 --data <folder>         keeps the data in this folder
 --free-ports            listens on free ports instead of the usual ones; the plan file keeps those of the model servers`;
@@ -19,6 +21,8 @@ export type StartOptions = {
   writePlan: boolean;
   engine: boolean;
   watch: boolean;
+  open: boolean;
+  verbose: boolean;
   quiet: boolean;
   data: string;
   freePorts: boolean;
@@ -35,6 +39,8 @@ export function parseStartOptions(args: readonly string[]): StartOptions | 'help
       'write-plan': { type: 'boolean', default: false },
       engine: { type: 'boolean', default: false },
       watch: { type: 'boolean', default: false },
+      open: { type: 'boolean', default: false },
+      verbose: { type: 'boolean', default: false },
       quiet: { type: 'boolean', default: false },
       data: { type: 'string', default: dataDirectory },
       'free-ports': { type: 'boolean', default: false },
@@ -42,14 +48,21 @@ export function parseStartOptions(args: readonly string[]): StartOptions | 'help
     },
   });
   if (values.help) return 'help';
-  const { 'write-plan': writePlan, 'free-ports': freePorts, engine, watch, quiet, data } = values;
+  const {
+    'write-plan': writePlan,
+    'free-ports': freePorts,
+    backend: _,
+    'backend-key-env': __,
+    help: ___,
+    ...others
+  } = values;
   const named = tokens.flatMap((token) =>
     token.kind === 'option' && token.value !== undefined ? [{ name: token.name, value: token.value }] : [],
   );
   const backends = backendsOf(named);
-  if (engine && backends.length > 0) throw new Error('--engine and --backend exclude each other.');
+  if (others.engine && backends.length > 0) throw new Error('--engine and --backend exclude each other.');
   if (writePlan && backends.length === 0) throw new Error('--write-plan needs --backend.');
-  return { backends, writePlan, engine, watch, quiet, data, freePorts };
+  return { ...others, backends, writePlan, freePorts };
 }
 
 /** Each key belongs to the server before it: it must not be sent to another one. */
