@@ -57,6 +57,8 @@ export type StackOptions = {
     ModelServerOptions,
     'firstTokenMs' | 'tokensPerSecond' | 'splitBytes' | 'callsKept' | 'countTokens'
   >;
+  /** Whether the model servers answer in plain words, for people. Default: with a text for tests. */
+  demo?: boolean;
   onLine?: (from: string, line: LogLine) => void;
 };
 
@@ -100,14 +102,17 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const planFile = options.planFile ?? join(directory, planName ?? 'plans.yaml');
   const keptPlan = planName === undefined ? await readFile(planFile, 'utf8').catch(() => undefined) : undefined;
   const keptPorts = planName === undefined && options.planFile === undefined ? await readModelPorts(directory) : [];
+  const baseUrl = `http://127.0.0.1:${ports?.ingress ?? 8080}`;
+  const demo = options.demo ? { demo: { docsUrl: `${baseUrl}/docs` } } : {};
   const startServer = async (name: string, index: 0 | 1 | 2) =>
-    started.use(await startModelServer({ name, port: keptPorts[index] ?? ports?.models?.[index] ?? 0, ...pace }));
+    started.use(
+      await startModelServer({ name, port: keptPorts[index] ?? ports?.models?.[index] ?? 0, ...pace, ...demo }),
+    );
   const modelServers: Stack['modelServers'] = [
     await startServer('onprem-a', 0),
     await startServer('onprem-b', 1),
     await startServer('cloud', 2),
   ];
-  const baseUrl = `http://127.0.0.1:${ports?.ingress ?? 8080}`;
   const identity = started.use(
     await startIdentityProvider({
       port: ports?.identity,
