@@ -20,7 +20,7 @@ test('a demo introduces its model in plain words, says how much was written, and
   t.regex(answer([]), /You wrote nothing/);
 });
 
-test('a conversation goes on: later answers count its turns, and differ by what was written', (t) => {
+test('later answers of a conversation count its turns, and differ by what was written', (t) => {
   const later = (content: string) => answer([user('Hello'), { role: 'assistant', content: 'Hello!' }, user(content)]);
   t.regex(later('Thanks'), /^(You are welcome!|With pleasure!|Any time!) You wrote 1 word\. This is turn 2 /);
   t.false(later('Thanks').includes('I am small-chat'));
