@@ -3,7 +3,9 @@ import { fileURLToPath } from 'node:url';
 import MiniSearch from 'minisearch';
 import { endpoints } from '../../shared/endpoints/endpoints.ts';
 import { failingTime } from '../../shared/store/records/webhooks.ts';
+import type { Product } from '../console/session/browser.ts';
 import { indexOptions, type SearchEntry } from '../documentation/browser/search-index.ts';
+import { escapeHtml } from '../documentation/code-block.ts';
 import { linkedPage, pageGroups, readPages, reference } from '../documentation/page-list.ts';
 import { renderReference } from '../documentation/reference/render-reference.ts';
 import type { ExampleModels } from '../documentation/reference/request-example.ts';
@@ -17,10 +19,11 @@ import {
 import { withoutSlash } from '../listener/request-headers.ts';
 import { collectBrowserModules } from './browser-modules.ts';
 import { type Frame, layOutPage, type PageGroup, type PageLink } from './page-layout.ts';
+import { contentSecurityPolicy } from './serve-content.ts';
 import { createAssetSet, createStaticContent, type StaticContent } from './static-content.ts';
 
 /** `document` is the OpenAPI document, as plain JSON. */
-export type SiteRequest = { links: DocumentationLinks; models: ExampleModels; document: object };
+export type SiteRequest = { links: DocumentationLinks; product: Product; models: ExampleModels; document: object };
 
 /** The content that is served under `/docs`. */
 export type Site = {
@@ -30,6 +33,8 @@ export type Site = {
   missing: StaticContent;
   /** Style sheets, modules, the search index and the icon, by names that contain a hash. */
   assets: ReadonlyMap<string, StaticContent>;
+  /** The content security policy of all pages. */
+  policy: string;
 };
 
 type NamedPage = RenderedPage & { name: string };
@@ -38,18 +43,18 @@ type NamedPage = RenderedPage & { name: string };
  * Reads and renders all pages. Takes about a second of CPU time. Throws for an unknown placeholder, a link to a page that does not exist,
  * and a document that is not OpenAPI.
  */
-export function makeSite({ links, models, document }: SiteRequest): Site {
+export function makeSite({ links, product, models, document }: SiteRequest): Site {
   const { docsUrl } = links;
   const home = new URL(docsUrl).pathname.replace(/\/$/, '');
-  const ofReference = renderReferencePages({ links, models, document }, home);
+  const ofReference = renderReferencePages({ links, product, models, document }, home);
   const pages = [
-    ...renderPages({ links, models }, { home, known: ofReference.map(({ name }) => name) }),
+    ...renderPages({ links, product, models }, { home, known: ofReference.map(({ name }) => name) }),
     ...ofReference,
   ];
   const groups = groupsOf(pages, home);
   const searchIndex = buildSearchIndex(pages);
   const { assets, addresses } = makeSiteAssets({ home, searchIndex });
-  const frame: Frame = { home, groups, site: siteLinks(links, home), assets: addresses };
+  const frame: Frame = { home, groups, site: siteLinks(links, product, home), product, assets: addresses };
   const content = new Map(
     pages.map((page) => {
       const { name } = page;
@@ -61,8 +66,9 @@ export function makeSite({ links, models, document }: SiteRequest): Site {
   const [first] = content.values();
   return {
     pages: first === undefined ? content : new Map([['', first], ...content]),
-    missing: createStaticContent(layOutPage(renderMissing(home), frame), pageType),
+    missing: createStaticContent(layOutPage(renderMissing(home, product), frame), pageType),
     assets,
+    policy: contentSecurityPolicy({ product }),
   };
 }
 
@@ -70,7 +76,7 @@ const pageType = 'text/html; charset=utf-8';
 
 type Places = { home: string; known: readonly string[] };
 
-function renderPages({ links, models }: Omit<SiteRequest, 'document'>, { home, known }: Places): NamedPage[] {
+function renderPages({ links, product, models }: Omit<SiteRequest, 'document'>, { home, known }: Places): NamedPage[] {
   const values = placeholders(links, models);
   const written = readPages();
   const names = new Set([...written.map(({ name }) => name), ...known]);
@@ -79,10 +85,10 @@ function renderPages({ links, models }: Omit<SiteRequest, 'document'>, { home, k
     if (!names.has(name)) throw new Error(`There is no page "${name}".`);
     return `${home}/${name}`;
   };
-  return written.map(({ name, markdown }) => ({
-    name,
-    ...renderMarkdown(markdown, { hrefOf: hrefFrom(name), fill: (text) => fillPlaceholders(text, values) }),
-  }));
+  return written.map(({ name, markdown }) => {
+    const fill = (text: string) => fillPlaceholders(text, values);
+    return { name, ...withSupport(renderMarkdown(markdown, { hrefOf: hrefFrom(name), fill }), product) };
+  });
 }
 
 function renderReferencePages({ links, models, document }: SiteRequest, home: string): NamedPage[] {
@@ -115,17 +121,29 @@ function groupsOf(pages: readonly NamedPage[], home: string): PageGroup[] {
   return written.flatMap((group) => (group.title === reference.before ? [generated, group] : [group]));
 }
 
-function renderMissing(home: string): RenderedPage {
-  const text =
-    '# Page not found\n\nThere is no page at this address. The [quick start](quick-start.md) is the first page.';
-  return renderMarkdown(text, { hrefOf: (name) => `${home}/${name}` });
+/** Where a page says to ask the operator, it links to where one can. */
+function withSupport(page: RenderedPage, { supportUrl }: Product): RenderedPage {
+  if (supportUrl === undefined) return page;
+  const href = escapeHtml(supportUrl);
+  const html = page.html.replace(
+    /\b(ask|give)(\s+)(the\s+operator)\b/gi,
+    (_, verb: string, space: string, operator: string) => `${verb}${space}<a href="${href}">${operator}</a>`,
+  );
+  return { ...page, html };
 }
 
-function siteLinks({ baseUrl, consoleUrl }: DocumentationLinks, home: string): PageLink[] {
+function renderMissing(home: string, product: Product): RenderedPage {
+  const text =
+    '# Page not found\n\nThere is no page at this address. The [quick start](quick-start.md) is the first page. If a link led here, ask the operator.';
+  return withSupport(renderMarkdown(text, { hrefOf: (name) => `${home}/${name}` }), product);
+}
+
+function siteLinks({ baseUrl, consoleUrl }: DocumentationLinks, { supportUrl }: Product, home: string): PageLink[] {
   return [
     { title: 'Console', href: consoleUrl },
     { title: reference.title, href: `${home}/${reference.name}` },
     { title: 'openapi.json', href: `${withoutSlash(baseUrl)}/openapi.json` },
+    ...(supportUrl === undefined ? [] : [{ title: 'Support', href: supportUrl }]),
   ];
 }
 
