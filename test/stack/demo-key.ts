@@ -12,22 +12,31 @@ const withinMs = 10_000;
 
 /**
  * Returns a key of the account `demo` that works. It is made at the first start and kept with the data of the stack, so that each start has
- * the same one and a terminal that knows it can go on. If it was revoked, or if the store is another one, a further key is made.
+ * the same one and a terminal that knows it can go on. If it was revoked, or if the store is another one, a further key is made. Returns
+ * undefined if the store does not answer: the stack can run without it.
  */
-export async function openDemoKey({ ingresses, directory, identity }: Stack): Promise<string> {
+export async function openDemoKey({ ingresses, directory, identity }: Stack): Promise<string | undefined> {
   const url = ingresses[0]?.url ?? '';
   const file = join(directory, keyFile);
   const kept = (await readFile(file, 'utf8').catch(() => '')).trim();
-  if (kept !== '' && (await works(url, kept))) return kept;
+  try {
+    if (kept !== '' && (await works(url, kept))) return kept;
+    const key = await createKey(url, await identity.token(demoAccount));
+    await writeFile(file, `${key}\n`, { mode: 0o600 });
+    return key;
+  } catch {
+    return undefined;
+  }
+}
+
+async function createKey(url: string, token: string): Promise<string> {
   const response = await fetch(`${url}/v1/keys`, {
     method: 'POST',
-    headers: { authorization: `Bearer ${await identity.token(demoAccount)}`, 'content-type': 'application/json' },
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
     body: JSON.stringify({ name: keyName }),
     signal: AbortSignal.timeout(withinMs),
   });
-  const { key } = z.object({ key: z.string() }).parse(await response.json());
-  await writeFile(file, `${key}\n`, { mode: 0o600 });
-  return key;
+  return z.object({ key: z.string() }).parse(await response.json()).key;
 }
 
 async function works(url: string, key: string): Promise<boolean> {

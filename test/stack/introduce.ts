@@ -9,13 +9,13 @@ import { startedAliases } from './started-models.ts';
 type Served = Readonly<Record<string, { endpoints?: readonly string[] }>>;
 
 /** The six lines of `npm start` when it is ready. */
-export function readyLines({ url, key }: { url: string; key: string }): string[] {
+export function readyLines({ url, key }: { url: string; key: string | undefined }): string[] {
   return [
     `Console   ${url}/console`,
     `API       ${url} (for OpenAI's SDKs ${url}/openai/v1)`,
     `Docs      ${url}/docs`,
     `Sign in   with any name: ${demoAccount} has the key below, olga is an operator`,
-    `Key       export KEY=${key}`,
+    `Key       ${key === undefined ? 'none: the store does not answer. Create one in the console when it does' : `export KEY=${key}`}`,
     'Stop      Ctrl-C',
   ];
 }

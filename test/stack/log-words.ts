@@ -58,7 +58,8 @@ export function createLogWords(now: () => number = () => performance.now()) {
 
   return function logWords(from: string, line: LogLine): Words | undefined {
     const words = say(from, line);
-    return words && { ...words, text: words.text.slice(0, textLengthMax) };
+    // Parts of a line can come from model servers: what controls a terminal is no text.
+    return words && { ...words, text: words.text.slice(0, textLengthMax).replace(/\p{Cc}+/gu, ' ') };
   };
 }
 

@@ -60,9 +60,8 @@ export function apiAddresses(url: string): string[] {
 }
 
 async function findModels(ask: AskBackend, { url: given, apiKeyEnv }: WantedBackend): Promise<OwnBackend> {
-  const addresses = apiAddresses(given);
-  let refusal = '';
-  for (const url of addresses) {
+  const refusals: { status: number; text: string }[] = [];
+  for (const url of apiAddresses(given)) {
     const backend = { url, location: 'on-prem' as const, ...(apiKeyEnv && { apiKeyEnv }) };
     const asked = await ask(backend, addressOf(backend, '/models')).catch((error: unknown) => {
       throw new Error(`${url}: ${failureOf(error)}. Does the server run, and is this its address?`);
@@ -70,10 +69,10 @@ async function findModels(ask: AskBackend, { url: given, apiKeyEnv }: WantedBack
     const { status } = asked;
     const listed = status < 300 ? listedIn(asked) : undefined;
     if (listed !== undefined) return { ...(apiKeyEnv && { apiKeyEnv }), url, ...modelsOf(listed, url) };
-    refusal = `${url}/models: ${meaningOf(status, apiKeyEnv)}`;
-    if (status !== 404) break;
+    refusals.push({ status, text: `${url}/models: ${meaningOf(status, apiKeyEnv)}` });
   }
-  throw new Error(refusal);
+  // Of two addresses, the one that is unknown there says less.
+  throw new Error((refusals.find(({ status }) => status !== 404) ?? refusals[0])?.text);
 }
 
 function meaningOf(status: number, apiKeyEnv: string | undefined): string {

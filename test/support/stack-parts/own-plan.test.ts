@@ -143,6 +143,7 @@ test('a server that cannot be used is named, with the reason and what to check',
     [(_, response) => response.end('{"data":[{"id":"\\u001b[31m"}]}'), /no model with a name/],
     [(_, response) => response.writeHead(404).end(), /it answers 404/],
     [(_, response) => response.writeHead(503).end(), /it answers 503/],
+    [({ url }, response) => response.writeHead(url === '/models' ? 429 : 404).end(), /\d\/models: it answers 429/],
   ];
   for (const [answer, reason] of answers) {
     const message = await refusal(t, await serve(t, answer));

@@ -25,6 +25,7 @@ test('a failure is shown with its backend, model and reason, once in a minute', 
   time = 60_000;
   t.is(words('worker', { ...failed, err: refused })?.text, text);
   t.is(words('worker', { ...failed, err: { message: 'x'.repeat(9_999) } })?.text.length, 500);
+  t.is(words('worker', { ...failed, err: { message: '\u001b[2Jred' } })?.text.slice(-6), '[2Jred');
   t.is(words('worker', { level: 'info', msg: 'a job was processed' }), undefined);
 });
 
@@ -61,6 +62,7 @@ test('a start that is ready prints six lines', (t) => {
   const lines = readyLines({ url: 'http://127.0.0.1:8080', key: 'svc_key' });
   t.is(lines.length, 6);
   t.true(lines.includes('Key       export KEY=svc_key'));
+  t.regex(readyLines({ url: '', key: undefined })[4] ?? '', /^Key {7}none: the store does not answer/);
 });
 
 test('a port in use is replaced by the next one that is free and not wanted otherwise', async (t) => {
