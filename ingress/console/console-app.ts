@@ -49,7 +49,7 @@ export function ConsoleApp({ session, api, settings }: Props) {
     h('a', { class: 'skip', href: '#main', onClick: (event: Event) => skip(event, main.current) }, 'Skip to content'),
     isSignedIn &&
       h(Sidebar, {
-        account: own.value?.account ?? state.account,
+        account: own.value?.account ?? `user:${state.account}`,
         isOperator,
         route,
         docsUrl,

@@ -66,7 +66,7 @@ export function Sidebar({ account, isOperator, route, docsUrl, openPalette, sign
         h('a', { class: 'item', href: docsUrl }, h(Icon, { name: 'book' }), 'Documentation'),
         supportUrl !== undefined &&
           h('a', { class: 'item', href: supportUrl }, h(Icon, { name: 'support' }), 'Support'),
-        h('span', { class: 'account', title: 'Your account' }, `user:${account}`),
+        h('span', { class: 'account', title: 'Your account' }, account),
         h('button', { type: 'button', onClick: signOut }, 'Sign out'),
       ),
     ),

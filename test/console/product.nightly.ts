@@ -24,6 +24,7 @@ browserTest('the console shows the name and the logo of the product, and links t
   t.is(await page.title(), 'Sign in · Acme <b>AI</b>');
   await console.signIn('customer');
   await page.getByRole('link', { name: 'Acme <b>AI</b>', exact: true }).waitFor();
+  await page.getByText('user:customer', { exact: true }).waitFor();
   const logo = page.locator('.brand img');
   t.is(
     await logo.evaluate((element) => (element as unknown as { naturalWidth: number }).naturalWidth),

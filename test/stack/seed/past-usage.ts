@@ -46,7 +46,7 @@ export function pastUsage(caller: PastCaller, now: number): UsageRecord[] {
   const used = requests
     .filter(({ admittedMs }) => admittedMs >= monthStart)
     .reduce((sum, each) => sum + chargedOf(each), 0);
-  const all = [...requests, ...importsOf({ caller, tokens: fillsTo - used, from: monthStart, to: now })];
+  const all = [...requests, ...importsOf({ caller, tokens: fillsTo - used, from: monthStart, to: now, random })];
   return all
     .toSorted((one, other) => endOf(one) - endOf(other))
     .map((request, index) => recordOf(caller, request, index + 1));
@@ -65,8 +65,7 @@ function timesOf(requestsPerDay: number, now: number, random: Random): number[] 
     const perDay = requestsPerDay / growth ** monthsAgo;
     const endMs = startOfMonth(now, monthsAgo - 1);
     for (let dayMsAt = startOfMonth(now, monthsAgo); dayMsAt < endMs; dayMsAt += dayMs) {
-      const isWeekend = [0, 6].includes(new Date(dayMsAt).getUTCDay());
-      const count = Math.round(perDay * random.between(0.7, 1.3) * (isWeekend ? weekendPart : 1));
+      const count = Math.round(perDay * random.between(0.7, 1.3) * (isWeekend(dayMsAt) ? weekendPart : 1));
       for (let each = 0; each < count; each += 1) times.push(dayMsAt + timeOfDay(random));
     }
   }
@@ -146,27 +145,31 @@ function requestAt(
   };
 }
 
-/** Large requests at equal distances that use these tokens together. */
-function importsOf({
-  caller,
-  tokens,
-  from,
-  to,
-}: {
-  caller: PastCaller;
-  tokens: number;
-  from: number;
-  to: number;
-}): PastRequest[] {
+type Imports = { caller: PastCaller; tokens: number; from: number; to: number; random: Random };
+
+/** Large requests at equal distances that use these tokens together, fewer of them on weekends. */
+function importsOf({ caller, tokens, from, to, random }: Imports): PastRequest[] {
   const [by] = caller.models;
   if (tokens <= 0 || by === undefined || to - durationMaxMs <= from) return [];
   const count = Math.max(12, Math.ceil(tokens / importTokens));
   const step = (to - durationMaxMs - from) / count;
-  return Array.from({ length: count }, (_, index) => ({
-    ...{ admittedMs: Math.floor(from + index * step), ending: 'completed' as const, by },
-    promptTokens: Math.floor(tokens / count) + (index < tokens % count ? 1 : 0),
-    ...{ completionTokens: 0, cachedTokens: 0, queueWaitMs: 3, firstTokenMs: 150, durationMs: 900 },
-  }));
+  const times = Array.from({ length: count }, (_, index) => Math.floor(from + index * step));
+  const weights = times.map((time) => random.between(0.4, 1.6) * (isWeekend(time) ? weekendPart : 1));
+  const total = weights.reduce((sum, each) => sum + each, 0);
+  let left = tokens;
+  return times.map((admittedMs, index) => {
+    const share = Math.floor((tokens * (weights[index] ?? 0)) / total);
+    const promptTokens = index === count - 1 ? left : share;
+    left -= promptTokens;
+    return {
+      ...{ admittedMs, ending: 'completed' as const, by, promptTokens },
+      ...{ completionTokens: 0, cachedTokens: 0, queueWaitMs: 3, firstTokenMs: 150, durationMs: 900 },
+    };
+  });
+}
+
+function isWeekend(time: number): boolean {
+  return [0, 6].includes(new Date(time).getUTCDay());
 }
 
 function chargedOf({ ending, promptTokens, completionTokens }: PastRequest): number {

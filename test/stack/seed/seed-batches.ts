@@ -4,7 +4,7 @@ import type { SeedBatch } from './seed-accounts.ts';
 
 const withinMs = 60_000;
 const over = ['completed', 'failed', 'expired', 'cancelled'];
-const lineCounts = { completed: 40, failed: 40, cancelled: 400, running: 3_000 };
+const lineCounts = { completed: 24, failed: 12, cancelled: 200, running: 3_000 };
 
 type Deps = {
   /** The address of the API. */
@@ -82,7 +82,7 @@ function linesOf(kind: SeedBatch): string {
   const body =
     kind === 'running'
       ? chatBody('Write a story about the sea, and repeat 20 times what is good.', 200)
-      : chatBody('Say hello.', 12);
+      : chatBody('Say hello.', 6);
   const lines = Array.from({ length: lineCounts[kind] }, (_, index) =>
     JSON.stringify({ custom_id: `line-${index + 1}`, method: 'POST', url: '/v1/chat/completions', body }),
   );
