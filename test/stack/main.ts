@@ -86,7 +86,7 @@ async function start(directory: string, wishes: StartOptions): Promise<Running> 
       prices: startedPrices,
       webhooks: true,
       // A restart waits for requests in flight. Half a minute is too long for a developer.
-      env: { ...openTelemetryVariables(), ...own?.variables, ...(watch && { SHUTDOWN_GRACE_MS: '1000' }) },
+      env: { ...passedOnVariables(), ...own?.variables, ...(watch && { SHUTDOWN_GRACE_MS: '1000' }) },
       onLine: wishes.quiet ? () => {} : show,
     }),
   );
@@ -114,10 +114,10 @@ function endOfNpm(): AbortSignal {
   return ended.signal;
 }
 
-/** To see traces of the stack. */
-function openTelemetryVariables(): Record<string, string> {
+/** What the ingress and the worker get of this environment: to see traces, and the service under another name. */
+function passedOnVariables(): Record<string, string> {
   const given = Object.entries(process.env).flatMap(([name, value]) =>
-    name.startsWith('OTEL_') && value !== undefined ? [[name, value] as const] : [],
+    /^(OTEL_|PRODUCT_|SUPPORT_URL$)/.test(name) && value !== undefined ? [[name, value] as const] : [],
   );
   return Object.fromEntries(given);
 }

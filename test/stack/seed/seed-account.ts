@@ -35,17 +35,7 @@ type ListedKey = z.infer<typeof listed>['data'][number];
 export function createSeeding(deps: Deps) {
   const { url, store, recount, tokenOf, allowanceOf, modelServers, now, print } = deps;
 
-  async function send(method: string, path: string, bearer: string, body?: object): Promise<unknown> {
-    const response = await fetch(`${url}${path}`, {
-      method,
-      headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' },
-      ...(body && { body: JSON.stringify(body) }),
-    });
-    const text = await response.text();
-    if (!response.ok) throw new Error(`${method} ${path} was refused: ${response.status} ${text}`);
-    return JSON.parse(text);
-  }
-
+  const send = createSend(url);
   const keysOf = async (token: string) => listed.parse(await send('GET', '/v1/keys', token)).data;
 
   /** The new full key, or undefined if the account already has one. */
@@ -114,6 +104,20 @@ export function createSeeding(deps: Deps) {
     const runLast = (account: SeedAccount) => (account.batches?.includes('running') ? 1 : 0);
     for (const account of accounts.toSorted((one, other) => runLast(one) - runLast(other)))
       await seedBatchesOf(account);
+  };
+}
+
+/** Calls the API. Throws if it rejects the request. */
+function createSend(url: string) {
+  return async function send(method: string, path: string, bearer: string, body?: object): Promise<unknown> {
+    const response = await fetch(`${url}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    if (!response.ok) throw new Error(`${method} ${path} was refused: ${response.status} ${text}`);
+    return JSON.parse(text);
   };
 }
 
