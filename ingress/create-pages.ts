@@ -13,13 +13,13 @@ import { routes } from './routes.ts';
 
 /** Creates what the ingress serves beside the API: the console, the documentation, the OpenAPI document and the schema of the plan file. */
 export function createPages({
-  config: { links, signIn },
+  config: { links, signIn, product },
   currentPlanFile,
   redis,
   issuerKeys,
   log,
 }: {
-  config: Pick<IngressConfig, 'links' | 'signIn'>;
+  config: Pick<IngressConfig, 'links' | 'signIn' | 'product'>;
   currentPlanFile: () => PlanFile;
   redis: Redis;
   issuerKeys: Pick<IssuerKeys, 'endpointOrigins'>;
@@ -30,12 +30,12 @@ export function createPages({
   const document = createOpenApiDocument(routes, docsLinks);
   return {
     sharedAssets,
-    console: createConsole({ ...links, ...signIn }, { shared: sharedAssets, ...issuerKeys }),
+    console: createConsole({ ...links, ...signIn, product }, { shared: sharedAssets, ...issuerKeys }),
     openApiDocument: jsonContent(document),
     planFileSchema: jsonContent(planFileJsonSchema()),
     documentation: followExamples({
       currentPlanFile,
-      create: (models) => createDocumentation({ links: docsLinks, models, document }),
+      create: (models) => createDocumentation({ links: docsLinks, product, models, document }),
     }),
   };
 }

@@ -107,7 +107,9 @@ export function createPlanFileSwitch({ planFile, log }: { planFile: PlanFileInFo
       waitsFor = poolsWithout(next, { workers, present: planFile.current() });
       if (waitsFor.length > 0) return;
       planFile.replace(next);
-      log.info({ generation: next.generation }, 'the plan file was replaced');
+      const { backends, models } = next.planFile;
+      const counts = { backends: Object.keys(backends).length, models: Object.keys(models).length };
+      log.info({ generation: next.generation, ...counts }, 'the plan file was replaced');
       next = undefined;
     },
     isWaiting: (): boolean => next !== undefined,

@@ -89,7 +89,8 @@ function shortList(names: readonly string[]): string {
   return [...names.slice(0, namesShown), ...(left > 0 ? [`${left} more`] : [])].join(', ');
 }
 
-function failureOf(error: unknown): string {
+/** Why a backend gave no answer, in words: `no connection (ECONNREFUSED)`. */
+export function failureOf(error: unknown): string {
   if (!(error instanceof Error)) return 'no connection';
   if (error.name === 'TimeoutError') return 'no answer in time';
   const { code, message } = error as NodeJS.ErrnoException; // errors of sockets have a code

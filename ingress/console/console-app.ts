@@ -9,8 +9,8 @@ import { KnownPage, type PageProps } from './known-page.ts';
 import { useDoing } from './page/actions.ts';
 import { pages, parseRoute, type Route, titleOf } from './page/console-route.ts';
 import { keepFocus, useFocusOn } from './page/focus.ts';
-import { Mark } from './page/icons.ts';
 import { Failure } from './page/loaded-view.ts';
+import { Mark, ProductContext } from './page/product.ts';
 import type { ConsoleSettings } from './session/browser.ts';
 import type { Session, SessionState } from './session/session.ts';
 import { Sidebar } from './sidebar.ts';
@@ -20,6 +20,7 @@ type Props = { session: Session; api: Api; settings: ConsoleSettings };
 
 /** The navigation and the current page, or the sign-in page. */
 export function ConsoleApp({ session, api, settings }: Props) {
+  const { docsUrl, product } = settings;
   const state = useSession(session);
   const route = useRoute();
   const main = useRef<HTMLElement>(null);
@@ -40,16 +41,15 @@ export function ConsoleApp({ session, api, settings }: Props) {
   }, [isSignedIn]);
 
   useEffect(() => {
-    document.title = isSignedIn ? `${titleOf(route)} · Console` : 'Sign in · Console';
+    document.title = `${isSignedIn ? titleOf(route) : 'Sign in'} · ${product.name}`;
   }, [isSignedIn, place]);
 
-  const { docsUrl } = settings;
   const signOut = () => void session.signOut();
-  return [
+  const page = [
     h('a', { class: 'skip', href: '#main', onClick: (event: Event) => skip(event, main.current) }, 'Skip to content'),
     isSignedIn &&
       h(Sidebar, {
-        account: own.value?.account ?? state.account,
+        account: own.value?.account ?? `user:${state.account}`,
         isOperator,
         route,
         docsUrl,
@@ -61,10 +61,11 @@ export function ConsoleApp({ session, api, settings }: Props) {
       { id: 'main', ref: main, tabIndex: -1 },
       isSignedIn
         ? h(Page, { key: place, api, route, settings, own, held, trial })
-        : h(SignedOut, { state, signIn: () => session.signIn(), docsUrl }),
+        : h(SignedOut, { state, signIn: () => session.signIn(), settings }),
     ),
     isSignedIn && palette.isOpen && h(CommandPalette, { isOperator, docsUrl, close: palette.close }),
   ];
+  return h(ProductContext.Provider, { value: product }, page);
 }
 
 /** An exception in a page leaves the navigation working. */
@@ -75,9 +76,9 @@ function Page(props: PageProps) {
   return h(KnownPage, props);
 }
 
-type SignedOutProps = { state: SessionState; signIn: () => Promise<void>; docsUrl: string };
+type SignedOutProps = { state: SessionState; signIn: () => Promise<void>; settings: ConsoleSettings };
 
-function SignedOut({ state, signIn, docsUrl }: SignedOutProps) {
+function SignedOut({ state, signIn, settings: { docsUrl, product } }: SignedOutProps) {
   const doing = useDoing(signIn);
   if (state.name === 'starting') return h('p', { role: 'status', class: 'quiet' }, 'Checking your sign-in …');
   if (state.name === 'signing out') return h('p', { role: 'status', class: 'quiet' }, 'Signing out …');
@@ -87,7 +88,7 @@ function SignedOut({ state, signIn, docsUrl }: SignedOutProps) {
     'section',
     { class: 'sign-in' },
     h(Mark, null),
-    h('h1', { tabIndex: -1 }, 'Console'),
+    h('h1', { tabIndex: -1 }, `${product.name} console`),
     h('p', null, 'Keys, usage and batches of your account. You sign in at your sign-in provider and return here.'),
     message && h('p', { role: 'alert', class: 'warning' }, message),
     h('button', { type: 'button', class: 'primary', 'aria-disabled': doing.busy, onClick: doing.run }, 'Sign in'),

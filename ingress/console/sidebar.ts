@@ -1,8 +1,9 @@
 import { h } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useContext, useEffect, useState } from 'preact/hooks';
 import { paletteKeys } from './command-palette.ts';
 import { isForOperators, type NavigationItem, navigationItems, type Route } from './page/console-route.ts';
-import { Icon, Mark } from './page/icons.ts';
+import { Icon } from './page/icons.ts';
+import { Mark, ProductContext } from './page/product.ts';
 
 type Props = {
   account: string;
@@ -16,6 +17,7 @@ type Props = {
 /** The navigation: beside the page, and on a phone above it, behind a button. */
 export function Sidebar({ account, isOperator, route, docsUrl, openPalette, signOut }: Props) {
   const [isOpen, setOpen] = useState(false);
+  const { name, supportUrl } = useContext(ProductContext);
   useEffect(() => setOpen(false), [route]);
   const items = navigationItems({ isOperator });
   const [own, operators] = [items.filter(({ page }) => !isForOperators(page)), items.filter(isOperatorItem)];
@@ -25,7 +27,7 @@ export function Sidebar({ account, isOperator, route, docsUrl, openPalette, sign
     h(
       'div',
       { class: 'side-head' },
-      h('a', { class: 'brand', href: '#overview' }, h(Mark, null), 'Inference'),
+      h('a', { class: 'brand', href: '#overview' }, h(Mark, null), name),
       h(
         'button',
         {
@@ -62,7 +64,9 @@ export function Sidebar({ account, isOperator, route, docsUrl, openPalette, sign
         'div',
         { class: 'who' },
         h('a', { class: 'item', href: docsUrl }, h(Icon, { name: 'book' }), 'Documentation'),
-        h('span', { class: 'account', title: 'Your account' }, `user:${account}`),
+        supportUrl !== undefined &&
+          h('a', { class: 'item', href: supportUrl }, h(Icon, { name: 'support' }), 'Support'),
+        h('span', { class: 'account', title: 'Your account' }, account),
         h('button', { type: 'button', onClick: signOut }, 'Sign out'),
       ),
     ),

@@ -39,7 +39,8 @@ export function makeConsoleFiles(settings: ConsoleSettings): ConsoleFiles {
 type PageParts = { settings: ConsoleSettings; address: (name: string) => string; modules: string[] };
 
 function pageOf({ settings, address, modules }: PageParts): string {
-  const href = (name: string) => escapeHtml(address(name));
+  const href = (file: string) => escapeHtml(address(file));
+  const name = escapeHtml(settings.product.name);
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -47,14 +48,14 @@ function pageOf({ settings, address, modules }: PageParts): string {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="console-settings" content="${escapeHtml(JSON.stringify(settings))}">
-<title>Console</title>
+<title>${name}</title>
 <link rel="icon" href="${href('icon.svg')}" type="image/svg+xml">
-${styles.map((name) => `<link rel="stylesheet" href="${href(name)}">`).join('\n')}
-${modules.map((name) => `<link rel="modulepreload" href="${href(name)}">`).join('\n')}
+${styles.map((file) => `<link rel="stylesheet" href="${href(file)}">`).join('\n')}
+${modules.map((file) => `<link rel="modulepreload" href="${href(file)}">`).join('\n')}
 <script type="module" src="${href(entry)}"></script>
 </head>
 <body>
-<div id="app"><main><h1>Console</h1><p>Loading … If this message stays, reload the page in a current browser with JavaScript enabled.</p></main></div>
+<div id="app"><main><h1>${name} console</h1><p>Loading … If this message stays, reload the page in a current browser with JavaScript enabled.</p></main></div>
 </body>
 </html>
 `;

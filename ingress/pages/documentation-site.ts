@@ -2,6 +2,8 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { endpoints } from '../../shared/endpoints/endpoints.ts';
 import { failingTime } from '../../shared/store/records/webhooks.ts';
+import type { Product } from '../console/session/browser.ts';
+import { escapeHtml } from '../documentation/code-block.ts';
 import { audiences, linkedPage, readPages, reference } from '../documentation/page-list.ts';
 import { renderReference } from '../documentation/reference/render-reference.ts';
 import type { ExampleModels } from '../documentation/reference/request-example.ts';
@@ -18,10 +20,11 @@ import { collectBrowserModules } from './browser-modules.ts';
 import { type Audience, type Frame, layOutPage, type PageGroup, type PageLink } from './page-layout.ts';
 import { listPages, type NamedPage, withAbsoluteLinks, withoutRoles } from './page-texts.ts';
 import { buildSearchIndex } from './search-entries.ts';
+import { contentSecurityPolicy } from './serve-content.ts';
 import { createAssetSet, createStaticContent, type StaticContent } from './static-content.ts';
 
 /** `document` is the OpenAPI document, as plain JSON. */
-export type SiteRequest = { links: DocumentationLinks; models: ExampleModels; document: object };
+export type SiteRequest = { links: DocumentationLinks; product: Product; models: ExampleModels; document: object };
 
 /** The content that is served under `/docs`. */
 export type Site = {
@@ -33,23 +36,26 @@ export type Site = {
   missing: StaticContent;
   /** Style sheets, modules, the search index and the icon, by names that contain a hash. */
   assets: ReadonlyMap<string, StaticContent>;
+  /** The content security policy of all pages. */
+  policy: string;
 };
 
 /**
  * Reads and renders all pages. Takes about a second of CPU time. Throws for an unknown placeholder, a link to a page that does not exist,
  * and a document that is not OpenAPI.
  */
-export function makeSite({ links, models, document }: SiteRequest): Site {
+export function makeSite({ links, product, models, document }: SiteRequest): Site {
   const { docsUrl } = links;
   const home = new URL(docsUrl).pathname.replace(/\/$/, '');
-  const ofReference = renderReferencePages({ links, models, document }, home);
+  const ofReference = renderReferencePages({ links, product, models, document }, home);
   const pages = [
-    ...renderPages({ links, models }, { home, known: ofReference.map(({ name }) => name) }),
+    ...renderPages({ links, product, models }, { home, known: ofReference.map(({ name }) => name) }),
     ...ofReference,
   ];
   const readers = audiencesOf(pages, home);
   const { assets, addresses } = makeSiteAssets({ home, searchIndex: buildSearchIndex(pages) });
-  const frame: Frame = { home, audiences: readers, site: siteLinks(links, home), assets: addresses };
+  const site = siteLinks(links, product, home);
+  const frame: Frame = { home, audiences: readers, site, product, assets: addresses };
   const content = new Map(
     pages.map((page) => {
       const { name } = page;
@@ -69,14 +75,20 @@ export function makeSite({ links, models, document }: SiteRequest): Site {
   const [first] = content.values();
   return {
     pages: first === undefined ? content : new Map([['', first], ...content]),
-    texts: makeTexts(pages, links),
-    missing: createStaticContent(layOutPage(renderMissing(home), frame), pageType),
+    texts: makeTexts(pages, links, product),
+    missing: createStaticContent(layOutPage(renderMissing(home, product), frame), pageType),
     assets,
+    policy: contentSecurityPolicy({ product }),
   };
 }
 
-function makeTexts(pages: readonly NamedPage[], { docsUrl, baseUrl }: DocumentationLinks): Map<string, StaticContent> {
-  const list = listPages(pages, { docsUrl, baseUrl: withoutSlash(baseUrl) });
+function makeTexts(
+  pages: readonly NamedPage[],
+  links: DocumentationLinks,
+  { name }: Product,
+): Map<string, StaticContent> {
+  const { docsUrl, baseUrl } = links;
+  const list = listPages(pages, { name, docsUrl, baseUrl: withoutSlash(baseUrl) });
   return new Map([
     ...pages.map(({ name, markdown }) => [`${name}.md`, createStaticContent(markdown, markdownType)] as const),
     ['llms.txt', createStaticContent(list, 'text/plain; charset=utf-8')],
@@ -88,7 +100,7 @@ const markdownType = 'text/markdown; charset=utf-8';
 
 type Places = { home: string; known: readonly string[] };
 
-function renderPages({ links, models }: Omit<SiteRequest, 'document'>, { home, known }: Places): NamedPage[] {
+function renderPages({ links, product, models }: Omit<SiteRequest, 'document'>, { home, known }: Places): NamedPage[] {
   const values = placeholders(links, models);
   const written = readPages();
   const names = new Set([...written.map(({ name }) => name), ...known]);
@@ -101,7 +113,7 @@ function renderPages({ links, models }: Omit<SiteRequest, 'document'>, { home, k
   return written.map(({ name, markdown }) => ({
     name,
     markdown: withAbsoluteLinks(withoutRoles(fill(markdown)), { name, docsUrl: links.docsUrl }),
-    ...renderMarkdown(markdown, { hrefOf: hrefFrom(name), fill, drawingAt }),
+    ...withSupport(renderMarkdown(markdown, { hrefOf: hrefFrom(name), fill, drawingAt }), product),
   }));
 }
 
@@ -150,16 +162,29 @@ function audiencesOf(pages: readonly NamedPage[], home: string): Audience[] {
   return readers;
 }
 
-function renderMissing(home: string): RenderedPage {
-  const text = '# Page not found\n\nThere is no page at this address. The [first page](start.md) says where to begin.';
-  return renderMarkdown(text, { hrefOf: (name) => `${home}/${name}` });
+/** Where a page says to ask the operator, it links to where one can. */
+function withSupport(page: RenderedPage, { supportUrl }: Product): RenderedPage {
+  if (supportUrl === undefined) return page;
+  const href = escapeHtml(supportUrl);
+  const html = page.html.replace(
+    /\b(ask|give)(\s+)(the\s+operator)\b/gi,
+    (_, verb: string, space: string, operator: string) => `${verb}${space}<a href="${href}">${operator}</a>`,
+  );
+  return { ...page, html };
 }
 
-function siteLinks({ baseUrl, consoleUrl }: DocumentationLinks, home: string): PageLink[] {
+function renderMissing(home: string, product: Product): RenderedPage {
+  const text =
+    '# Page not found\n\nThere is no page at this address. The [first page](start.md) says where to begin. If a link led here, ask the operator.';
+  return withSupport(renderMarkdown(text, { hrefOf: (name) => `${home}/${name}` }), product);
+}
+
+function siteLinks({ baseUrl, consoleUrl }: DocumentationLinks, { supportUrl }: Product, home: string): PageLink[] {
   return [
     { title: 'Console', href: consoleUrl },
     { title: reference.title, href: `${home}/${reference.name}` },
     { title: 'openapi.json', href: `${withoutSlash(baseUrl)}/openapi.json` },
+    ...(supportUrl === undefined ? [] : [{ title: 'Support', href: supportUrl }]),
   ];
 }
 

@@ -27,11 +27,14 @@ type Deps = { shared: SharedAssets } & Pick<IssuerKeys, 'endpointOrigins'>;
  * made five seconds later at the earliest.
  */
 export function createConsole(known: ConsoleSettings, { shared, endpointOrigins }: Deps): Console {
-  const { baseUrl, consoleUrl, docsUrl, issuer, consoleClientId, consoleScopes, consoleResource } = known;
+  const { baseUrl, consoleUrl, docsUrl, issuer, consoleClientId, consoleScopes, consoleResource, product } = known;
   const addresses = { baseUrl, consoleUrl, docsUrl, issuer };
-  const settings: ConsoleSettings = { ...addresses, consoleClientId, consoleScopes, consoleResource }; // no other settings
+  const settings: ConsoleSettings = { ...addresses, product, consoleClientId, consoleScopes, consoleResource }; // no other settings
   const policyNow = () =>
-    contentSecurityPolicy([new URL(issuer).origin, new URL(baseUrl).origin, ...endpointOrigins()]);
+    contentSecurityPolicy({
+      connect: [new URL(issuer).origin, new URL(baseUrl).origin, ...endpointOrigins()],
+      product,
+    });
   const make = async () => {
     const { page, assets } = await makeFor<ConsoleFiles>({ settings });
     const buffered = new Map([...assets].map(([name, content]) => [name, withBuffers(content)] as const));
@@ -65,20 +68,25 @@ export type Documentation = () => Promise<Site>;
  * The documentation: its pages, search index and other assets. Made in a thread at the first call, once; there is no build step. After a
  * failure the next attempt is at least five seconds later. `now`: milliseconds of a monotonic clock.
  */
-export function createDocumentation({ links, models, document }: SiteRequest, now?: () => number): Documentation {
+export function createDocumentation(
+  { links, product, models, document }: SiteRequest,
+  now?: () => number,
+): Documentation {
   const { baseUrl, authUrl, consoleUrl, topupUrl, docsUrl } = links;
   const site: SiteRequest = {
     links: { baseUrl, authUrl, consoleUrl, topupUrl, docsUrl }, // no other settings
+    product,
     models,
     document: JSON.parse(JSON.stringify(document)),
   };
   const make = async () => {
-    const { pages, texts, missing, assets } = await makeFor<Site>({ site });
+    const { pages, texts, missing, assets, ...others } = await makeFor<Site>({ site });
     return {
       pages: allWithBuffers(pages),
       texts: allWithBuffers(texts),
       missing: withBuffers(missing),
       assets: allWithBuffers(assets),
+      ...others,
     };
   };
   return onceMade({ what: 'The documentation', make, now });

@@ -1,3 +1,4 @@
+import type { Product } from '../console/session/browser.ts';
 import { escapeHtml } from '../documentation/code-block.ts';
 import type { RenderedPage, Section } from '../documentation/render-markdown.ts';
 
@@ -17,6 +18,7 @@ export type Frame = {
   site: readonly PageLink[];
   /** The path of the documentation, without a trailing slash. */
   home: string;
+  product: Product;
   /** The addresses of style sheets in order, of modules with the entry first, of the icon, and of the search index. */
   assets: { styles: readonly string[]; modules: readonly string[]; icon: string; index: string };
 };
@@ -32,12 +34,11 @@ type Page = RenderedPage & {
   isFirst?: boolean;
 };
 
-export const serviceName = 'Inference service';
-
 /** Returns the HTML document of a page. It is complete without its script, which adds the search, tabs and buttons that copy. */
 export function layOutPage(page: Page, frame: Frame): string {
   const { title, html, sections, href, canonical, hasSides = false, isFirst = false } = page;
-  const { audiences, site, home, assets } = frame;
+  const { audiences, site, home, assets, product } = frame;
+  const name = escapeHtml(product.name);
   const reader = audiences.find(({ groups }) => pagesOf(groups).some((one) => one.href === href));
   const { groups = [] } = reader ?? audiences[0] ?? {};
   const all = readerList(audiences, reader) + groupLists(groups, href);
@@ -50,13 +51,13 @@ export function layOutPage(page: Page, frame: Frame): string {
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>${escapeHtml(title)} – ${serviceName}</title>
+<title>${escapeHtml(title)} – ${name}</title>
 ${[...(canonical === undefined ? [] : [canonicalLink(canonical)]), ...assetLinks(assets)].join('\n')}
 </head>
 <body>
 <a class="skip" href="#content">Skip to the content</a>
 <header class="top">
-<a class="name" href="${escapeHtml(home === '' ? '/' : home)}"><img src="${escapeHtml(assets.icon)}" alt="" width="24" height="24">${serviceName} <span>documentation</span></a>
+<a class="name" href="${escapeHtml(home === '' ? '/' : home)}">${mark(product, assets)}${name} <span>documentation</span></a>
 <div class="search" data-index="${escapeHtml(assets.index)}" data-home="${escapeHtml(home)}"></div>
 <nav aria-label="Service"><ul class="links">${links.join('')}</ul></nav>
 </header>
@@ -73,6 +74,11 @@ ${own && aside}
 </body>
 </html>
 `;
+}
+
+function mark({ logoUrl }: Product, { icon }: Frame['assets']): string {
+  if (logoUrl === undefined) return `<img src="${escapeHtml(icon)}" alt="" width="24" height="24">`;
+  return `<img class="logo" src="${escapeHtml(logoUrl)}" alt="" height="24">`;
 }
 
 function canonicalLink(href: string): string {

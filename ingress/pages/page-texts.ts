@@ -1,6 +1,5 @@
 import { audiences, linkedPage, reference } from '../documentation/page-list.ts';
 import type { RenderedPage } from '../documentation/render-markdown.ts';
-import { serviceName } from './page-layout.ts';
 
 /** A page with its Markdown, in which all addresses are filled in. */
 export type NamedPage = RenderedPage & { name: string; markdown: string };
@@ -24,7 +23,7 @@ export function withoutRoles(markdown: string): string {
 /** The list of all pages for language models, in the form of llmstxt.org. What they can skip comes last, under "Optional". */
 export function listPages(
   pages: readonly NamedPage[],
-  { docsUrl, baseUrl }: { docsUrl: string; baseUrl: string },
+  { name, docsUrl, baseUrl }: { name: string; docsUrl: string; baseUrl: string },
 ): string {
   const linesOf = (shown: readonly NamedPage[]) =>
     shown.map(({ name, title, content }) => `- [${title}](${docsUrl}/${name}.md)${summaryOf(content)}\n`).join('');
@@ -35,7 +34,7 @@ export function listPages(
   });
   const isOptional = ({ name }: NamedPage) => /^(runbooks|internals)\//.test(name);
   const ofOthers = others.flatMap((reader) => reader.pages);
-  return `# ${serviceName}
+  return `# ${name}
 
 > An inference API that works with the SDKs of OpenAI and Anthropic. Base addresses: ${baseUrl}/openai/v1 for OpenAI's SDKs, ${baseUrl} for Anthropic's.
 

@@ -1,3 +1,4 @@
+import type { Product } from '../console/session/browser.ts';
 import type { AppContext } from '../request-state.ts';
 import type { SharedAssets } from './shared-assets.ts';
 import type { StaticContent } from './static-content.ts';
@@ -53,16 +54,19 @@ export function send(ctx: AppContext, content: StaticContent, cacheControl: stri
   ctx.body = compressed ?? content.bytes;
 }
 
+type PolicyParts = { connect?: readonly string[]; product: Pick<Product, 'logoUrl'> };
+
 /**
  * The content security policy of our pages (CSP Level 3): scripts, styles and images only from our own host and not inline; `fetch` also
- * to these origins; no form submissions, no framing, and no HTML from strings.
+ * to the origins of `connect`, and images also from that of the product's logo; no form submissions, no framing, and no HTML from strings.
  */
-export function contentSecurityPolicy(connect: readonly string[] = []): string {
+export function contentSecurityPolicy({ connect = [], product }: PolicyParts): string {
+  const logo = product.logoUrl === undefined ? [] : [new URL(product.logoUrl).origin];
   const directives = {
     'default-src': ["'none'"],
     'script-src': ["'self'"],
     'style-src': ["'self'"],
-    'img-src': ["'self'"],
+    'img-src': ["'self'", ...logo],
     'connect-src': ["'self'", ...connect],
     'form-action': ["'none'"],
     'base-uri': ["'none'"],

@@ -2,14 +2,11 @@ import { z } from 'zod';
 import { ApiError } from '../../shared/errors.ts';
 import { named, type Route, type RouteRequest, route } from '../api/route.ts';
 import type { AppParts } from '../app-parts.ts';
-import { askFirst, contentSecurityPolicy, send, sendAsset, sendPage } from '../pages/serve-content.ts';
+import { askFirst, send, sendAsset, sendPage } from '../pages/serve-content.ts';
 
 const homeSchema = named('Home', z.strictObject({ console: z.string(), docs: z.string(), openapi: z.string() }));
 
 const page = { tag: 'Documentation', access: 'none', answers: { description: 'The page.', schema: 'page' } } as const;
-
-/** The scripts of the documentation may fetch only from our own host: the search index, and pages as Markdown. */
-const policy = contentSecurityPolicy();
 
 /** The home of the service, its descriptions, the console and the documentation. */
 export const pageRoutes: readonly Route[] = [
@@ -103,7 +100,7 @@ export const pageRoutes: readonly Route[] = [
     summary: 'A style sheet, a module or the search index of the documentation',
     params: { asset: { description: 'Its name, with a hash.', example: 'main.js' } },
     async handle({ ctx, params }, { pages: { documentation, sharedAssets } }) {
-      const { assets, missing } = await documentation();
+      const { assets, missing, policy } = await documentation();
       const isSent = await sendAsset(ctx, params.asset, { own: assets, shared: sharedAssets });
       if (!isSent) sendPage(ctx, missing, policy, 404);
     },
@@ -134,7 +131,7 @@ async function showPage(
   path: string,
   { documentation, sharedAssets }: AppParts['pages'],
 ): Promise<void> {
-  const { pages, texts, missing, assets } = await documentation();
+  const { pages, texts, missing, assets, policy } = await documentation();
   await sharedAssets.share(assets);
   const content = pages.get(path.replace(/\/$/, '')) ?? texts.get(path);
   if (content === undefined) sendPage(ctx, missing, policy, 404);

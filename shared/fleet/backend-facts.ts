@@ -121,9 +121,13 @@ function serverOf({ headers: { server } }: AskAnswer): string {
   return (typeof server === 'string' && shown(server)) || 'unknown server';
 }
 
-function modelsIn({ text }: AskAnswer): ListedModel[] | undefined {
-  const { data } = listSchema.safeParse(parsed(text));
-  return data?.slice(0, modelsMax).flatMap((each) => modelSchema.safeParse(each).data ?? []);
+/** Returns the entries of a list of models, at most 5,000; undefined if this is no list. */
+export function listedIn({ text }: Pick<AskAnswer, 'text'>): unknown[] | undefined {
+  return listSchema.safeParse(parsed(text)).data?.slice(0, modelsMax);
+}
+
+function modelsIn(asked: AskAnswer): ListedModel[] | undefined {
+  return listedIn(asked)?.flatMap((each) => modelSchema.safeParse(each).data ?? []);
 }
 
 function objectIn({ status, text }: AskAnswer): AnswerFields {

@@ -64,6 +64,12 @@ export function readIngressConfig(env: Environment = process.env) {
       docsUrl: pageFolder(settings.DOCS_URL ?? `${base}/docs`),
       topupUrl: settings.TOPUP_URL ?? `${consoleUrl}#top-up`,
     },
+    /** Shown on the pages. `logoUrl` and `supportUrl` are normalized, and undefined if there is none. */
+    product: {
+      name: settings.PRODUCT_NAME,
+      logoUrl: settings.PRODUCT_LOGO_URL && new URL(settings.PRODUCT_LOGO_URL).href,
+      supportUrl: settings.SUPPORT_URL && new URL(settings.SUPPORT_URL).href,
+    },
     signIn: signInConfig(settings),
     keyPeppers: settings.KEY_PEPPER,
     guestKeySecrets: settings.GUEST_KEY_SECRET,

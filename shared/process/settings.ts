@@ -26,6 +26,17 @@ const hostsWithPorts = list.pipe(
 );
 const names = list.pipe(z.array(z.string().min(1, 'expected a name between commas')));
 const secrets = list.pipe(z.array(z.string().min(32, 'each secret needs at least 32 characters')).min(1));
+/** Shown as text. Characters without a sign of their own could hide or reverse what stands beside them. */
+const productName = z
+  .string()
+  .trim()
+  .regex(/^[^\p{C}\p{Zl}\p{Zp}]{1,60}$/u, 'expected 1 to 60 characters of plain text');
+const logoUrl = url(/^https?$/, 'an https URL').pipe(
+  z.string().max(2_000).refine(isImageAddress, 'expected https, without user and password (http only for localhost)'),
+);
+const supportUrl = url(/^(https|mailto)$/, 'an https or mailto URL').pipe(
+  z.string().max(2_000).refine(isOpen, 'expected an address without user and password'),
+);
 /** What a request for a token may name (RFC 6749 3.3). Without `openid` there is no ID token, which says who has signed in. */
 const scopes = z
   .string()
@@ -124,6 +135,9 @@ const ingressShape = z.object({
   DOCS_URL: webUrl
     .pipe(z.string().refine(isFolder, 'expected an address without user, password, query and fragment'))
     .optional(),
+  PRODUCT_NAME: productName.default('Inference service'),
+  PRODUCT_LOGO_URL: logoUrl.optional(),
+  SUPPORT_URL: supportUrl.optional(),
   KEY_PEPPER: secrets,
   GUEST_KEY_SECRET: secrets,
   TRUST_PROXY: integer(0, 32).default(0),
@@ -228,6 +242,14 @@ function isHostWithPort(text: string): boolean {
 /** Returns whether page names can be appended to the address, and whether it contains no credentials. */
 function isFolder(address: string): boolean {
   return isOpen(address) && !/[?#]/.test(new URL(address).href);
+}
+
+/** Returns whether a page may load an image from there. Its origin becomes a part of the pages' policy, which other characters could change. */
+function isImageAddress(address: string): boolean {
+  if (!isOpen(address)) return false;
+  const { protocol, hostname } = new URL(address);
+  if (protocol === 'http:') return ['localhost', '127.0.0.1', '[::1]'].includes(hostname);
+  return /^([a-z0-9.-]+|\[[0-9a-f:.]+\])$/.test(hostname);
 }
 
 /** Returns whether the address contains no credentials. It is shown to clients or logged. */

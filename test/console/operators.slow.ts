@@ -329,7 +329,7 @@ browserTest(
     await console.signIn('olga');
     await page.getByRole('link', { name: 'Settings' }).click();
     await page.getByRole('heading', { name: 'Settings', exact: true }).waitFor();
-    await page.waitForFunction('document.title === "Settings · Console"');
+    await page.waitForFunction('document.title === "Settings · Inference service"');
     const rowsOf = (caption: string) => page.getByRole('region', { name: caption }).locator('tbody tr');
     await rowsOf('Processes').first().waitFor();
     t.deepEqual(

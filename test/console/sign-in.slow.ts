@@ -9,10 +9,10 @@ browserTest('signing in returns to the previous page, and the address keeps no t
   const { page } = console;
   await console.goTo('batches');
   await page.getByRole('heading', { name: 'Console' }).waitFor();
-  t.is(await page.title(), 'Sign in · Console');
+  t.is(await page.title(), 'Sign in · Inference service');
   await console.signIn('returner');
   t.is(page.url(), `${console.url}#batches`);
-  t.is(await page.title(), 'Batches · Console');
+  t.is(await page.title(), 'Batches · Inference service');
   await page.getByText('user:returner').waitFor();
   t.is(await page.evaluate('document.activeElement.textContent'), 'Batches', 'reading continues at the heading');
   await console.requireClean(t);

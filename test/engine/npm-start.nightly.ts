@@ -35,8 +35,8 @@ else {
     t.teardown(() => started.kill('SIGKILL'));
     let url = '';
     for await (const line of createInterface({ input: started.stdout })) {
-      url = /^ready (.*)/.exec(line)?.[1] ?? '';
-      if (url !== '') break;
+      url = /^API +(\S+)/.exec(line)?.[1] ?? url;
+      if (line.startsWith('Stop ')) break;
     }
     const { issuer, clientSecret, processes = [] } = await readRunningStack(directory);
     const engines = processes.filter(({ command }) => command === 'serve.py');

@@ -33,6 +33,7 @@ test('the page contains the settings of its own service and nothing else, whiche
     baseUrl: stack.baseUrl,
     consoleUrl: 'https://console.example/some/where/',
     docsUrl: otherAddresses.DOCS_URL,
+    product: { name: 'Inference service' },
     issuer: stack.identity.issuer,
     consoleClientId: 'a"b<c>',
     consoleScopes: 'openid svc:admin',

@@ -1,10 +1,11 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { appendFile, mkdtemp, readdir, readFile, rm, stat, utimes } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import test, { type ExecutionContext } from 'ava';
@@ -12,6 +13,7 @@ import { Webhook } from 'standardwebhooks';
 import { endpoints } from '../../shared/endpoints/endpoints.ts';
 import { freePort } from '../stack/free-port.ts';
 import { requestToken } from '../stack/identity-provider.ts';
+import { startModelServer } from '../stack/model-server.ts';
 import { startRedis } from '../stack/redis-server.ts';
 import { readRunningStack } from '../stack/running-stack.ts';
 import { startedModels } from '../stack/started-models.ts';
@@ -32,33 +34,40 @@ async function openDirectory(t: ExecutionContext): Promise<string> {
 }
 
 /** Runs a script of package.json with npm, on free ports and in its own folder. */
-async function startScript(t: ExecutionContext, script: string, given?: string) {
+async function startScript(
+  t: ExecutionContext,
+  script: string,
+  { given, more = [] }: { given?: string; more?: string[] } = {},
+) {
   const directory = given ?? (await openDirectory(t));
-  const npm = spawn('npm', ['run', '--silent', script, '--', '--free-ports', '--data', directory], {
+  const npm = spawn('npm', ['run', '--silent', script, '--', '--free-ports', '--data', directory, ...more], {
     cwd: root,
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', 'pipe', 'pipe'],
     detached: true, // a signal to npm reaches only npm
   });
   const { pid } = npm;
   if (pid === undefined) throw new Error('npm did not start');
   const printed: string[] = [];
-  const line = linesOf(npm, printed);
+  const line = linesOf(npm.stdout, printed);
+  const warning = linesOf(npm.stderr, []);
+  npm.stderr.pipe(process.stderr);
   const started = () => [{ pid, command: 'npm' }, ...descendantsOf(pid)];
   let known = started();
   t.teardown(async () => {
     for (const left of await stillRunning([...known, ...started()], 0)) process.kill(left.pid, 'SIGKILL');
   });
-  const url = (await line(/^ready http/)).replace('ready ', '');
+  await line(/^Stop /);
+  const shown = (name: string) => printed.findLast((each) => each.startsWith(name))?.slice(10) ?? '';
+  const [url = '', key = ''] = [shown('API').split(' ')[0], shown('Key').replace('export KEY=', '')];
   known = started();
-  return { npm, pid, url, line, directory, printed };
+  return { npm, pid, url, key, line, warning, directory, printed };
 }
 
 type Started = Awaited<ReturnType<typeof startScript>>;
 
-/** Waits for a line of standard output that no earlier call has consumed. `printed` gets every consumed line. */
-function linesOf({ stdout }: ChildProcess, printed: string[]): (wanted: RegExp) => Promise<string> {
-  if (stdout === null) throw new Error('it is a pipe');
-  const lines = createInterface({ input: stdout })[Symbol.asyncIterator]();
+/** Waits for a line that no earlier call has consumed. `printed` gets every consumed line. */
+function linesOf(output: Readable, printed: string[]): (wanted: RegExp) => Promise<string> {
+  const lines = createInterface({ input: output })[Symbol.asyncIterator]();
   return async (wanted) => {
     for (;;) {
       const { value, done } = await lines.next();
@@ -84,16 +93,14 @@ async function endsEverything(t: ExecutionContext, { npm, pid }: Started, signal
 }
 
 // One after another, because each starts a stack: together, they leave no processor time to other tests.
-test.serial('npm start offers every endpoint, and the commands that it prints work', async (t) => {
-  const { url, directory, printed } = await startScript(t, 'start');
-  const token = await requestToken({ ...(await readRunningStack(directory)), account: 'alice' });
+test.serial('npm start offers every endpoint, and the key and the commands that it prints work', async (t) => {
+  const { url, key, directory, printed } = await startScript(t, 'start', { more: ['--verbose'] });
   const send = (path: string, bearer: string, body: object = {}) =>
     fetch(`${url}${path}`, {
       method: 'POST',
       headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' },
       body: JSON.stringify(body),
     });
-  const { key } = (await (await send('/v1/keys/developer', token)).json()) as { key: string }; // the service's own answer
 
   const commands = printed.join('\n').match(/^curl .*\n.*$/gm) ?? [];
   t.is(commands.length, 2);
@@ -101,6 +108,15 @@ test.serial('npm start offers every endpoint, and the commands that it prints wo
   t.like(answers, [{ object: 'chat.completion' }, { object: 'list', model: 'small-embed' }]);
   t.true(commands[1]?.includes(`${url}/openai/v1/embeddings`));
   t.is((await fetch(`${url}/docs`)).status, 200, 'made in a thread');
+  const token = printed.find((each) => each.startsWith('eyJ')) ?? '';
+  const keys = (await (await fetch(`${url}/v1/keys`, { headers: { authorization: `Bearer ${token}` } })).json()) as {
+    data: { name: string }[]; // the service's own answer
+  };
+  t.deepEqual(
+    keys.data.map(({ name }) => name),
+    ['npm start'],
+  );
+  t.is(await readFile(join(directory, 'demo-key'), 'utf8'), `${key}\n`);
 
   for (const { path, name } of endpoints) {
     const model = Object.keys(startedModels).find((each) => startedModels[each]?.endpoints?.includes(name)) ?? '';
@@ -146,6 +162,7 @@ test.serial(
     const { directory, url } = first;
     const { pid } = JSON.parse(await readFile(join(directory, 'stack.json'), 'utf8')) as { pid: number }; // its own file
     await appendFile(join(directory, 'plans.yaml'), '# my own line\n');
+    await first.line(/^plan file changed: 3 backends, 4 models$/);
     const before = await ownFiles(directory);
     for (const args of [[], ['--free-ports']]) {
       const printed = await refusedStart(directory, args);
@@ -184,7 +201,7 @@ for (const killed of ['npm', 'test/stack/main.ts']) {
     test.serial(
       `if ${killed} of npm run ${script} is killed, its processes end, and the next start has the same plan file`,
       async (t) => {
-        const { pid, directory } = await startScript(t, script);
+        const { pid, directory, key } = await startScript(t, script);
         await appendFile(join(directory, 'plans.yaml'), '# my own line\n');
         const plan = await readFile(join(directory, 'plans.yaml'), 'utf8');
         const processes: TreeProcess[] = [{ pid, command: 'npm' }, ...descendantsOf(pid)];
@@ -194,9 +211,11 @@ for (const killed of ['npm', 'test/stack/main.ts']) {
         // Without npm, the stack stops as on Ctrl-C, and has the folder until then. Otherwise the next start waits for its processes.
         if (killed === 'npm') t.deepEqual(await stillRunning(processes, endWithinMs), []);
 
-        const next = await startScript(t, 'start', directory);
+        const next = await startScript(t, 'start', { given: directory });
         t.deepEqual(await stillRunning(processes, 0), []);
-        t.is((await fetch(`${next.url}/v1/models`)).status, 401, 'it serves');
+        t.is(next.key, key);
+        const headers = { authorization: `Bearer ${key}` };
+        t.is((await fetch(`${next.url}/v1/models`, { headers })).status, 200, 'the key still works');
         t.is(await readFile(join(directory, 'plans.yaml'), 'utf8'), plan);
         await endsEverything(t, next, 'SIGTERM');
       },
@@ -244,11 +263,31 @@ test.serial(
 );
 
 for (const signal of someOf(['SIGTERM'] as const, ['SIGTERM', 'SIGINT'] as const)) {
-  test.serial(`${signal} to npm start, sent to npm only, ends every process of the stack`, async (t) => {
-    const started = await startScript(t, 'start');
-    t.is((await fetch(`${started.url}/v1/models`)).status, 401, 'it serves');
-    await endsEverything(t, started, signal);
-  });
+  test.serial(
+    `npm start -- --backend answers with the server's models and prints six lines and failures; ${signal}, sent to npm only, ends every process`,
+    async (t) => {
+      await using server = await startModelServer({ name: 'gpu', models: ['my-model'] });
+      const started = await startScript(t, 'start', { more: ['--backend', server.url] });
+      const { url, key, printed } = started;
+      const at = printed.indexOf(`${server.url}: my-model`);
+      t.true(at >= 0);
+      t.deepEqual(
+        printed.slice(at + 3).map((each) => each.split(' ')[0]),
+        ['Console', 'API', 'Docs', 'Sign', 'Key', 'Stop'],
+      );
+      const ask = () =>
+        fetch(`${url}/v1/chat/completions`, {
+          method: 'POST',
+          headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+          body: JSON.stringify({ model: 'my-model', messages: [{ role: 'user', content: 'Hello' }] }),
+        });
+      t.is((await ask()).status, 200);
+      server.fail({ status: 500, times: 1 });
+      t.is((await ask()).status, 200, 'at the second try');
+      t.is(await started.warning(/failed for/), `worker: ${new URL(server.url).host} failed for my-model: HTTP 500`);
+      await endsEverything(t, started, signal);
+    },
+  );
 }
 
 test.serial(

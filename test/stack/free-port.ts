@@ -22,12 +22,32 @@ export async function freePort(): Promise<number> {
     held.chosen += 1;
     const { chosen } = held;
     const port = (await held.first) + chosen;
-    const server = await listen(port);
-    if (server === undefined) continue;
-    server.close();
-    await once(server, 'close');
-    return port;
+    if (await isFree(port)) return port;
   }
+}
+
+const nearMax = 1_000;
+
+/** These ports, but each that another process listens on is replaced by the next one that is free and not among them. */
+export async function portsNear(wanted: readonly number[]): Promise<number[]> {
+  const chosen: number[] = [];
+  for (const port of wanted) {
+    let found = port;
+    while (!(await isFree(found)) && found < port + nearMax) {
+      do found += 1;
+      while (wanted.includes(found) || chosen.includes(found));
+    }
+    chosen.push(found);
+  }
+  return chosen;
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const server = await listen(port);
+  if (server === undefined) return false;
+  server.close();
+  await once(server, 'close');
+  return true;
 }
 
 /** Returns the first port of a range that no other process has. It is listened on until this process ends, in whichever way. */

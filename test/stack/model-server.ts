@@ -10,6 +10,7 @@ import { endpointsByPath } from './model-server/endpoints.ts';
 import { createEngine, type EngineOptions } from './model-server/engine.ts';
 import { createFaults, type Fault } from './model-server/faults.ts';
 import { isAuthorized, sendError, sendJson } from './model-server/http.ts';
+import type { Demo } from './model-server/model/demo-answers.ts';
 
 export type { Call } from './model-server/calls.ts';
 export { answerCompletion } from './model-server/completions/answer-completion.ts';
@@ -48,6 +49,8 @@ export interface ModelServerOptions extends EngineOptions {
   callsKept?: number;
   /** Whether it serves `/v1/messages/count_tokens`. Otherwise that path is unknown. Default: true. */
   countTokens?: boolean;
+  /** Answers in plain words, for people. Default: a text with a digest of the messages, for tests. */
+  demo?: Demo;
 }
 
 export type ModelServer = Awaited<ReturnType<typeof startModelServer>>;

@@ -54,6 +54,28 @@ const threeTiers: Record<string, StackModel> = {
   'large-chat': { tier: 'premium', pool: 'large' },
 };
 
+/** Limits of the plans of a stack, without the tiers of their models. */
+export const usualPlans = {
+  free: {
+    requests_per_minute: 600,
+    tokens_per_minute: 600_000,
+    tokens_per_month: 10_000_000,
+    requests_at_once: 64,
+    batch_requests_at_once: 8,
+    batch_tokens_waiting: 2_000_000,
+    priority: 10,
+  },
+  pro: { priority: 5 },
+  'guest-device': {
+    requests_per_minute: 5,
+    tokens_per_minute: 20_000,
+    tokens_per_month: 200_000,
+    requests_per_day: 50,
+    requests_at_once: 1,
+    priority: 100,
+  },
+};
+
 /** On a busy machine, a stand-in in the process of a test accepts connections late. */
 export const patientConnecting = { connect_ms: 20_000 };
 
@@ -84,26 +106,9 @@ export function planFileFor({
     ...(Object.keys(prices).length > 0 && { prices }),
     ...guests,
     plans: {
-      free: {
-        requests_per_minute: 600,
-        tokens_per_minute: 600_000,
-        tokens_per_month: 10_000_000,
-        requests_at_once: 64,
-        batch_requests_at_once: 8,
-        batch_tokens_waiting: 2_000_000,
-        priority: 10,
-        model_tiers: ['guest', 'standard'],
-      },
-      pro: { priority: 5, model_tiers: ['guest', 'standard', 'premium'] },
-      'guest-device': {
-        requests_per_minute: 5,
-        tokens_per_minute: 20_000,
-        tokens_per_month: 200_000,
-        requests_per_day: 50,
-        requests_at_once: 1,
-        priority: 100,
-        model_tiers: ['guest'],
-      },
+      free: { ...usualPlans.free, model_tiers: ['guest', 'standard'] },
+      pro: { ...usualPlans.pro, model_tiers: ['guest', 'standard', 'premium'] },
+      'guest-device': { ...usualPlans['guest-device'], model_tiers: ['guest'] },
       ...plans,
     },
     models: {

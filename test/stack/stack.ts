@@ -27,6 +27,8 @@ export type StackOptions = {
   databaseUrl?: string | undefined;
   /** A plan file in `directory` that is written again at each start. Default: `plans.yaml`, where own changes stay. */
   planName?: string | undefined;
+  /** A plan file that is there, and is used as it is. The model servers of the stack are not in it. */
+  planFile?: string | undefined;
   timeouts?: Record<string, number>;
   /** Bounds of files and batches. */
   batch?: Record<string, number>;
@@ -55,6 +57,8 @@ export type StackOptions = {
     ModelServerOptions,
     'firstTokenMs' | 'tokensPerSecond' | 'splitBytes' | 'callsKept' | 'countTokens'
   >;
+  /** Whether the model servers answer in plain words, for people. Default: with a text for tests. */
+  demo?: boolean;
   onLine?: (from: string, line: LogLine) => void;
 };
 
@@ -95,17 +99,20 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   await mkdir(directory, { recursive: true });
 
   const { planName } = options;
-  const planFile = join(directory, planName ?? 'plans.yaml');
+  const planFile = options.planFile ?? join(directory, planName ?? 'plans.yaml');
   const keptPlan = planName === undefined ? await readFile(planFile, 'utf8').catch(() => undefined) : undefined;
-  const keptPorts = planName === undefined ? await readModelPorts(directory) : [];
+  const keptPorts = planName === undefined && options.planFile === undefined ? await readModelPorts(directory) : [];
+  const baseUrl = `http://127.0.0.1:${ports?.ingress ?? 8080}`;
+  const demo = options.demo ? { demo: { docsUrl: `${baseUrl}/docs` } } : {};
   const startServer = async (name: string, index: 0 | 1 | 2) =>
-    started.use(await startModelServer({ name, port: keptPorts[index] ?? ports?.models?.[index] ?? 0, ...pace }));
+    started.use(
+      await startModelServer({ name, port: keptPorts[index] ?? ports?.models?.[index] ?? 0, ...pace, ...demo }),
+    );
   const modelServers: Stack['modelServers'] = [
     await startServer('onprem-a', 0),
     await startServer('onprem-b', 1),
     await startServer('cloud', 2),
   ];
-  const baseUrl = `http://127.0.0.1:${ports?.ingress ?? 8080}`;
   const identity = started.use(
     await startIdentityProvider({
       port: ports?.identity,
@@ -251,7 +258,7 @@ async function urlOf(child: ServiceProcess, listener: 'ready' | 'operations'): P
 const modelPortsFile = 'model-servers.json';
 
 /** The ports for which the plan file of this folder was written. Empty if there is none. */
-async function readModelPorts(directory: string): Promise<readonly number[]> {
+export async function readModelPorts(directory: string): Promise<readonly number[]> {
   const text = await readFile(join(directory, modelPortsFile), 'utf8').catch(() => '[]');
   return JSON.parse(text) as number[]; // our own file
 }

@@ -94,8 +94,10 @@ export function createTryBackend(deps: Deps): TryBackend {
       const wasSilent = !progress.hasHead() && performance.now() - begunAt >= deps.firstTokenMs();
       const { attempt, slotEnd, result } = failureOf(error, { signal, hasText: hasText(), wasSilent });
       end({ ...attempt, address: new URL(backend.url).host }, slotEnd);
-      if (result.outcome === 'failed')
-        logAttempt(error, result.decision, { requestId: job.requestId, backend: name, endpoint: job.endpoint });
+      if (result.outcome === 'failed') {
+        const { requestId, model, endpoint } = job;
+        logAttempt(error, result.decision, { requestId, backend: name, model, endpoint });
+      }
       return { ...result, ...progress.soFar() };
     }
   };
@@ -191,7 +193,7 @@ function createAttemptLog(log: Log) {
   return function logAttempt(
     error: unknown,
     { outcome, rule, status, kinds }: Decision,
-    about: { requestId: string; backend: string; endpoint: string },
+    about: { requestId: string; backend: string; model: string; endpoint: string },
   ): void {
     const fields = { ...about, outcome, rule, status, kinds };
     // Not every server counts tokens, and a refused request is the client's error.

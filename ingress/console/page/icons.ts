@@ -17,6 +17,7 @@ const outlines = {
   settings: 'M2.5 4.5h6M11.5 4.5h2M10 3v3M2.5 8h2M7.5 8h6M6 6.5v3M2.5 11.5h7M12.5 11.5h1M11 10v3',
   search: 'M7 11.5a4.5 4.5 0 1 0 0-9 4.5 4.5 0 0 0 0 9zM10.5 10.5l3 3',
   book: 'M3 2.5h8.5a1.5 1.5 0 0 1 1.5 1.5v9.5H4.5A1.5 1.5 0 0 1 3 12zM3 12a1.5 1.5 0 0 1 1.5-1.5H13M6 5.5h4',
+  support: 'M8 14A6 6 0 1 0 8 2a6 6 0 0 0 0 12zM6.2 6.3a1.9 1.9 0 1 1 2.6 1.8c-.6.3-.8.6-.8 1.2M8 11.4h.01',
   leave: 'M9.5 3h-6v10h6M6.5 8h7M11 5.5 13.5 8 11 10.5',
   menu: 'M2.5 4.5h11M2.5 8h11M2.5 11.5h11',
   copy: 'M5.5 5.5h8v8h-8zM3.5 10.5h-1v-8h8v1',
@@ -36,17 +37,6 @@ export function Icon({ name }: { name: IconName }) {
     'svg',
     { class: 'icon', viewBox: '0 0 16 16', width: 16, height: 16, 'aria-hidden': true, focusable: 'false' },
     h('path', { d: outlines[name] }),
-  );
-}
-
-/** The mark of the service: rows of a queue, one after another. */
-export function Mark() {
-  return h(
-    'svg',
-    { class: 'mark', viewBox: '0 0 32 32', width: 26, height: 26, 'aria-hidden': true },
-    h('rect', { width: 32, height: 32, rx: 8 }),
-    h('path', { d: 'M8 10.5h7M8 16h11M8 21.5h7' }),
-    h('path', { d: 'm19.5 10 5 6-5 6' }),
   );
 }
 

@@ -4,6 +4,7 @@ import { ApiFailure } from '../api/api-failure.ts';
 import type { LoadState, NewestItems } from '../api/use-loaded.ts';
 import { IssuerUnavailable, SignInEnded } from '../session/identity-provider.ts';
 import { Icon } from './icons.ts';
+import { AskForHelp } from './product.ts';
 
 type Props<Value> = {
   loaded: LoadState<Value>;
@@ -66,6 +67,7 @@ export function Failure({ error, retry }: { error: unknown; retry?: () => void }
         h('code', null, error.code),
         error.requestId !== undefined && [' · request ', h('code', null, error.requestId)],
         error.helpUrl !== undefined && [' · ', h('a', { href: error.helpUrl }, 'What this means')],
+        h(AskForHelp, null),
       ),
     retry && h('button', { type: 'button', onClick: retry }, 'Try again'),
   );

@@ -1,3 +1,6 @@
+/** How the service presents itself: its name as plain text, an image in place of the mark, and where to ask for help (https or mailto). */
+export type Product = { name: string; logoUrl?: string | undefined; supportUrl?: string | undefined };
+
 /** Settings of the service for the page. None of them is secret. */
 export type ConsoleSettings = {
   /** Address of the API, without a slash at the end. */
@@ -5,6 +8,7 @@ export type ConsoleSettings = {
   /** Address of the page, to which the issuer redirects. */
   consoleUrl: string;
   docsUrl: string;
+  product: Product;
   issuer: string;
   consoleClientId: string;
   /** The scopes that it requests, with spaces between them. */

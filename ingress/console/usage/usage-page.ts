@@ -10,6 +10,7 @@ import { useDoing } from '../page/actions.ts';
 import { TextField } from '../page/fields.ts';
 import { formatCount, formatLimit } from '../page/format.ts';
 import { Failure, LoadedView } from '../page/loaded-view.ts';
+import { OperatorLink } from '../page/product.ts';
 import { type Figure, Figures } from '../page/table.ts';
 import { QuotaView } from './quota-view.ts';
 import { UsageReportView } from './report-view.ts';
@@ -106,7 +107,13 @@ function OverageSwitch({ api, quota: { overageEnabled, overageLimit, limit }, pl
         : `Off: beyond the allowance your requests get 402 quota_exceeded. With overage they would continue, ${bound}.`,
     ),
     byOperator
-      ? h('p', null, 'On your plan, the operator of this service turns overage on and off.')
+      ? h(
+          'p',
+          null,
+          'On your plan, ',
+          h(OperatorLink, null, 'the operator of this service'),
+          ' turns overage on and off.',
+        )
       : h(
           'button',
           { type: 'button', 'aria-disabled': doing.busy, onClick: doing.run },
@@ -142,7 +149,9 @@ function TopUpSection({ api, isGoal, changed }: TopUpProps) {
     h(
       'p',
       null,
-      'Redeem a code to add its tokens to your month. Without a code, ask the operator of this service, and name your account as shown at the top of this page. Added tokens are available immediately, until the reset date.',
+      'Redeem a code to add its tokens to your month. Without a code, ',
+      h(OperatorLink, null, 'ask the operator of this service'),
+      ', and name your account as shown at the top of this page. Added tokens are available immediately, until the reset date.',
     ),
     h(
       'form',

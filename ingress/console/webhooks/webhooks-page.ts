@@ -11,6 +11,7 @@ import { formatTime } from '../page/format.ts';
 import { StateBadge } from '../page/icons.ts';
 import { CopyButton } from '../page/identifiers.ts';
 import { LoadedView } from '../page/loaded-view.ts';
+import { OperatorLink } from '../page/product.ts';
 import { Deliveries } from './deliveries.ts';
 import { type EndpointFields, EndpointForm } from './endpoint-form.ts';
 
@@ -52,7 +53,12 @@ export function WebhooksPage({ api }: { api: Api }) {
       what: 'the endpoints',
       children(endpoints) {
         if (endpoints === 'off')
-          return h('p', { class: 'empty' }, 'The operator of this service has not enabled webhooks.');
+          return h(
+            'p',
+            { class: 'empty' },
+            h(OperatorLink, null, 'The operator of this service'),
+            ' has not enabled webhooks.',
+          );
         return [
           h(
             'div',

@@ -25,8 +25,9 @@ async function startIssuer(t: ExecutionContext, granted: Record<string, unknown>
   });
   issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`; // a TCP server's address
   const settings = { issuer, consoleClientId: 'console', consoleScopes: 'openid a', consoleResource: resource };
+  const product = { name: 'Inference service' };
   const urls = { baseUrl: 'https://api.example', consoleUrl: 'https://api.example/console', docsUrl: '' };
-  return { ...createIdentityProvider({ ...settings, ...urls }), received };
+  return { ...createIdentityProvider({ ...settings, ...urls, product }), received };
 }
 
 const tokens: Tokens = {

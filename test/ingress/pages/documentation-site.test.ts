@@ -15,7 +15,13 @@ const links = {
 };
 const models = exampleModels(batchPlan());
 const make = (more: object = {}, wishes: Partial<SiteRequest> = {}) =>
-  makeSite({ links: { ...links, ...more }, models, document: smallDocument, ...wishes });
+  makeSite({
+    links: { ...links, ...more },
+    product: { name: 'Inference service' },
+    models,
+    document: smallDocument,
+    ...wishes,
+  });
 const site = make();
 const textOf = (name: string, of = site) => String(of.pages.get(name)?.bytes);
 const hrefsIn = (html: string) => [...html.matchAll(/ (?:href|src)="([^"]+)"/g)].map(([, href = '']) => href);

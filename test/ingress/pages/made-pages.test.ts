@@ -161,6 +161,7 @@ test('the documentation is made again when the models in examples change, and on
         missing: content,
         texts: new Map(),
         assets: new Map(),
+        policy: '',
       };
       return async () => site;
     },
@@ -187,6 +188,7 @@ test('if it cannot be made, every page and asset is 503, and the next attempt is
   const links = { authUrl: 'https://a.example', consoleUrl: 'https://c.example', topupUrl: 'https://t.example' };
   const request = {
     links: { ...links, baseUrl: 'https://b.example', docsUrl: 'no address' },
+    product: { name: 'Inference service' },
     models: {},
     document: {},
   };
@@ -201,7 +203,7 @@ test('if it cannot be made, every page and asset is 503, and the next attempt is
 const settings = {
   ...{ baseUrl: 'https://api.example', issuer: 'https://issuer.example' },
   ...{ docsUrl: 'https://api.example/docs', consoleClientId: 'console', consoleUrl: 'no address' },
-  ...{ consoleScopes: 'openid', consoleResource: '' },
+  ...{ consoleScopes: 'openid', consoleResource: '', product: { name: 'Inference service' } },
 };
 
 test('if its files cannot be made, the console answers 503 and does not try again at once', async (t) => {

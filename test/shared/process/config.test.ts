@@ -79,6 +79,46 @@ test('DOCS_URL must be an address that page names can be appended to, and that i
   );
 });
 
+test('the name, the logo and the support address of the product are plain text and addresses that a page can have', (t) => {
+  const productOf = (more: Record<string, string>) => readIngressConfig({ ...ingress, ...more }).product;
+  t.deepEqual(
+    productOf({
+      PRODUCT_NAME: ' Łódź AI <β> ',
+      PRODUCT_LOGO_URL: 'https://exämple.com/a logo.svg',
+      SUPPORT_URL: 'mailto:ai@example.com',
+    }),
+    {
+      name: 'Łódź AI <β>',
+      logoUrl: 'https://xn--exmple-cua.com/a%20logo.svg',
+      supportUrl: 'mailto:ai@example.com',
+    },
+  );
+  t.is(productOf({ PRODUCT_LOGO_URL: 'http://localhost:9000/a.png' }).logoUrl, 'http://localhost:9000/a.png');
+  t.is(productOf({ SUPPORT_URL: 'https://help.example.com' }).supportUrl, 'https://help.example.com/');
+  const wrong: Record<string, readonly string[]> = {
+    PRODUCT_NAME: [' ', 'x'.repeat(61), 'two\nlines', 'turned \u202e around', 'a\u0000b'],
+    PRODUCT_LOGO_URL: [
+      ...['nonsense', 'http://example.com/a.svg', 'data:image/svg+xml,x', 'https://me@example.com/a.svg'],
+      ...[
+        'https://*/a.svg',
+        'https://a;b/a.svg',
+        "https://a'b/a.svg",
+        'https://a,b/',
+        `https://a.b/${'x'.repeat(2_000)}`,
+      ],
+    ],
+    SUPPORT_URL: ['javascript:alert(1)', 'http://example.com', 'help', 'https://me:secret@example.com'],
+  };
+  for (const [name, values] of Object.entries(wrong)) {
+    for (const value of values)
+      t.deepEqual(
+        named(() => productOf({ [name]: value })),
+        [name],
+        value,
+      );
+  }
+});
+
 const tracingOff = { url: undefined, sampler: 'parentbased_always_on', samplerRatio: 1, genAi: false };
 
 test('an ingress starts with the required settings only, all others have their defaults', (t) => {
@@ -94,6 +134,7 @@ test('an ingress starts with the required settings only, all others have their d
     trustedProxyHops: 0,
     authFailuresPerMinute: 300,
     settingsWritesPerMinute: 60,
+    product: { name: 'Inference service', logoUrl: undefined, supportUrl: undefined },
     links: {
       baseUrl: 'https://api.example.com',
       consoleUrl: 'https://api.example.com/console',

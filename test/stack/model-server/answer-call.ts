@@ -5,6 +5,7 @@ import type { Engine } from './engine.ts';
 import type { TakenFault } from './faults.ts';
 import { isAuthorized, parseJson, readBody, sendError } from './http.ts';
 import { answerInstead, answersInstead, writeSlowHeaders, writeWrongLength } from './misbehave.ts';
+import type { Demo } from './model/demo-answers.ts';
 import { joinEvents, type Reply, type ReplyStart, untilAborted, wait, writeStream, writeWhole } from './reply.ts';
 
 interface Options {
@@ -14,6 +15,7 @@ interface Options {
   apiKey?: string;
   splitBytes?: boolean;
   tokensPerWrite?: number;
+  demo?: Demo;
 }
 
 /** Answers a call of any endpoint: records it, checks its key and its body, and replies with the fault of the moment. */
@@ -22,7 +24,7 @@ export function createAnswerCall(
   parts: { calls: CallList; takeFault: (model: string) => TakenFault; engine: Engine },
 ) {
   const { name, apiKey, splitBytes = true, firstTokenMs = 0, tokensPerSecond = Number.POSITIVE_INFINITY } = options;
-  const { tokensPerWrite = 1 } = options;
+  const { tokensPerWrite = 1, demo } = options;
   const { calls, takeFault, engine } = parts;
   return async function answerCall(endpoint: Endpoint, req: IncomingMessage, res: ServerResponse): Promise<void> {
     const body = parseJson(await readBody(req));
@@ -44,7 +46,7 @@ export function createAnswerCall(
       await engine.enter(signal);
       try {
         if (fault.untilHealed) await untilAborted(healed, signal);
-        await reply(question, { res, calls, call, fault, pace, splitBytes, signal, errors }, { name, engine });
+        await reply(question, { res, calls, call, fault, pace, splitBytes, signal, errors }, { name, engine, demo });
       } finally {
         engine.leave();
       }
@@ -54,9 +56,9 @@ export function createAnswerCall(
   };
 }
 
-type Server = { name: string; engine: Engine };
+type Server = { name: string; engine: Engine; demo: Demo | undefined };
 
-async function reply(question: Question, begun: ReplyStart, { name: server, engine }: Server): Promise<void> {
+async function reply(question: Question, begun: ReplyStart, { name: server, engine, demo }: Server): Promise<void> {
   const { calls, call, fault, pace, signal } = begun;
   await wait(fault.latencyMs ?? 0, signal);
   if (answersInstead(fault)) return answerInstead(begun);
@@ -68,6 +70,7 @@ async function reply(question: Question, begun: ReplyStart, { name: server, engi
     withUsage: !fault.noUsage,
     ignoresLimit: fault.ignoresLimit === true,
     cachedTokensOf,
+    demo,
   });
   const { promptTokens, cachedTokens = 0 } = answered;
   calls.change(call, { promptTokens, cachedTokens });

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { Demo } from './model/demo-answers.ts';
 import type { TokenSequence } from './prefix-cache.ts';
 
 /** One endpoint of the simulated server. Routing, faults, pace and records know endpoints only by this. */
@@ -31,6 +32,8 @@ export interface Setting {
   readonly created: number;
   readonly withUsage: boolean;
   readonly ignoresLimit: boolean;
+  /** Given if the model answers in plain words. */
+  readonly demo?: Demo | undefined;
   /** How many tokens of the prompts are cached. It is asked once, by endpoints that generate. */
   readonly cachedTokensOf: (read: () => readonly TokenSequence[]) => number;
 }

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import Router from '@koa/router';
 import Koa from 'koa';
+import type { Product } from '../../../ingress/console/session/browser.ts';
 import { exampleModels } from '../../../ingress/documentation/reference/request-example.ts';
 import { answerErrors } from '../../../ingress/middleware/answer-errors.ts';
 import { assignRequestId } from '../../../ingress/middleware/request-head.ts';
@@ -15,10 +16,12 @@ import { batchPlan } from '../batch-plan.ts';
 import { recordedLog } from '../recorded-log.ts';
 import { smallDocument } from './small-document.ts';
 
-type Wishes = { links?: Partial<DocumentationLinks>; document?: object };
+type Wishes = { links?: Partial<DocumentationLinks>; document?: object; product?: Product };
+
+const usualProduct: Product = { name: 'Inference service' };
 
 /** The documentation as an ingress serves it, without the rest of an ingress. By default the reference shows a small document. */
-export async function serveDocumentation({ links, document = smallDocument }: Wishes = {}) {
+export async function serveDocumentation({ links, document = smallDocument, product = usualProduct }: Wishes = {}) {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   const documentation = createDocumentation({
@@ -30,6 +33,7 @@ export async function serveDocumentation({ links, document = smallDocument }: Wi
       docsUrl: `${url}/docs`,
       ...links,
     },
+    product,
     models: exampleModels(batchPlan()),
     document,
   });

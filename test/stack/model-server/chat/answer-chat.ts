@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { type Choice, chooseAnswer, tokensOf } from '../model/choose-answer.ts';
 import type { Tool } from '../model/choose-tool.ts';
+import { type Demo, demoTokens } from '../model/demo-answers.ts';
 import { promptTokensOf } from '../model/text.ts';
 
 const message = z.looseObject({
@@ -39,11 +40,12 @@ export interface ChatAnswer {
 }
 
 /** What the model answers to a chat completion. Tests use it to predict a reply and its token counts. */
-export function answerChat(chat: Chat): ChatAnswer {
+export function answerChat(chat: Chat, demo?: Demo): ChatAnswer {
   const infinite = Number.POSITIVE_INFINITY;
   const tokensMax = Math.min(chat.max_completion_tokens ?? infinite, chat.max_tokens ?? infinite);
-  const { messages } = chat;
-  const conversation = { messages, tools: toolsOf(chat), tokensMax, quotesResults: false };
+  const { model, messages } = chat;
+  const speak = demo && ((choice: number) => demoTokens({ model, messages, choice }, demo));
+  const conversation = { messages, tools: toolsOf(chat), tokensMax, quotesResults: false, speak };
   const choices = Array.from({ length: chat.n ?? 1 }, (_, index) => chooseAnswer(conversation, index));
   return {
     choices,

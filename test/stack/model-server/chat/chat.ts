@@ -12,8 +12,8 @@ export const chatCompletions = defineEndpoint({
   streams: true,
   errors: openAiErrors,
   schema: chatSchema,
-  answer(chat, { id, server, created, withUsage, ignoresLimit, cachedTokensOf }) {
-    const answer = answerChat(ignoresLimit ? { ...chat, ...unlimited } : chat);
+  answer(chat, { id, server, created, withUsage, ignoresLimit, cachedTokensOf, demo }) {
+    const answer = answerChat(ignoresLimit ? { ...chat, ...unlimited } : chat, demo);
     const name = { id: `chatcmpl-${id}`, server, model: chat.model, created };
     const { promptTokens, completionTokens, choices } = answer;
     const answers = () => choices.map((choice) => asMessage('assistant', contentOf(choice)));

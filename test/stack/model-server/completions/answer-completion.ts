@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { type Demo, demoTokens } from '../model/demo-answers.ts';
 import { answerFor, pieces } from '../model/text.ts';
 
 const ids = z.array(z.int().min(0)).min(1);
@@ -41,13 +42,15 @@ export interface CompletionAnswer {
  * What the model answers to a completion: to each prompt what it would answer to a user's message with the same text. Tests use it to
  * predict a reply and its token counts. Of `best_of` choices, only those that are returned count.
  */
-export function answerCompletion(completion: Completion): CompletionAnswer {
-  const { prompt, n, max_tokens: limit, echo } = completion;
+export function answerCompletion(completion: Completion, demo?: Demo): CompletionAnswer {
+  const { model, prompt, n, max_tokens: limit, echo } = completion;
   const tokensMax = limit ?? Number.POSITIVE_INFINITY;
   const prompts = promptsOf(prompt);
   const choices = prompts.flatMap((tokens) =>
     Array.from({ length: n ?? 1 }, (_, index): CompletionChoice => {
-      const said = pieces(answerFor([{ role: 'user', content: tokens.join('') }], index));
+      const messages = [{ role: 'user', content: tokens.join('') }];
+      const said =
+        demo === undefined ? pieces(answerFor(messages, index)) : demoTokens({ model, messages, choice: index }, demo);
       const finishReason = said.length > tokensMax ? 'length' : 'stop';
       return { prompt: echo ? tokens : [], content: said.slice(0, tokensMax), finishReason };
     }),

@@ -9,8 +9,8 @@ export const completions = defineEndpoint({
   streams: true,
   errors: openAiErrors,
   schema: completionSchema,
-  answer(completion, { id, server, created, withUsage, ignoresLimit, cachedTokensOf }) {
-    const answer = answerCompletion(ignoresLimit ? { ...completion, max_tokens: undefined } : completion);
+  answer(completion, { id, server, created, withUsage, ignoresLimit, cachedTokensOf, demo }) {
+    const answer = answerCompletion(ignoresLimit ? { ...completion, max_tokens: undefined } : completion, demo);
     const { model } = completion;
     const heading: Heading = {
       ...{ id: `cmpl-${id}`, object: 'text_completion', created, model, system_fingerprint: server },

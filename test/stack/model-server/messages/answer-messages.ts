@@ -1,5 +1,6 @@
 import { type Part, partsOf } from '../model/answer-parts.ts';
 import { chooseAnswer, tokensOf } from '../model/choose-answer.ts';
+import { type Demo, demoTokens } from '../model/demo-answers.ts';
 import { promptTokensOf } from '../model/text.ts';
 import { type CountedRequest, type MessagesRequest, messagesOfAnthropic } from './read-messages.ts';
 
@@ -14,11 +15,13 @@ export interface MessagesAnswer {
 const stopReasons = { stop: 'end_turn', length: 'max_tokens', tool_calls: 'tool_use' } as const;
 
 /** What the model answers to a messages request. Tests use it to predict a reply and its token counts. */
-export function answerMessages(request: MessagesRequest): MessagesAnswer {
+export function answerMessages(request: MessagesRequest, demo?: Demo): MessagesAnswer {
   const messages = messagesOfAnthropic(request);
   const offered = (request.tools ?? []).map(({ name, input_schema: schema }) => ({ name, schema }));
   const tools = request.tool_choice?.type === 'none' ? [] : offered;
-  const choice = chooseAnswer({ messages, tools, tokensMax: request.max_tokens, quotesResults: true }, 0);
+  const { model, max_tokens: tokensMax } = request;
+  const speak = demo && (() => demoTokens({ model, messages }, demo));
+  const choice = chooseAnswer({ messages, tools, tokensMax, quotesResults: true, speak }, 0);
   return {
     parts: partsOf(choice).map((part) => (part.kind === 'refusal' ? { ...part, kind: 'text' } : part)),
     stopReason: stopReasons[choice.finishReason],

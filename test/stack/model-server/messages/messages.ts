@@ -17,7 +17,7 @@ export const messages = defineEndpoint({
   schema: messagesSchema,
   answer(request, setting) {
     const limit = setting.ignoresLimit ? { max_tokens: Number.POSITIVE_INFINITY } : {};
-    const answer = answerMessages({ ...request, ...limit });
+    const answer = answerMessages({ ...request, ...limit }, setting.demo);
     const prompt = () => promptOf(messagesOfAnthropic(request));
     const answers = () => [
       asMessage(

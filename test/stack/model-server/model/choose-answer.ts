@@ -41,6 +41,8 @@ export interface Conversation {
   readonly tokensMax: number;
   /** Whether it quotes the result of a tool if that is the last message. */
   readonly quotesResults: boolean;
+  /** Says what a model answers instead of the text for tests, as its tokens. */
+  readonly speak?: ((choice: number) => readonly string[]) | undefined;
 }
 
 /**
@@ -57,8 +59,12 @@ export function chooseAnswer(conversation: Conversation, index: number): Choice 
   const isFree = !isTold(conversation) && refusal === undefined && step === 'none';
   const unasked = isFree ? unaskedCall(tools, messages) : undefined;
   if (unasked !== undefined) return unaskedChoice(conversation, unasked, index);
-  if (quotesResults && answersResult(messages)) return textChoice(conversation, resultAnswerFor(messages), false);
-  if (names.length === 0) return textChoice(conversation, refusal ?? answerFor(messages, index), refusal !== undefined);
+  const saying = refusal === undefined && names.length === 0 ? conversation.speak : undefined;
+  if (saying !== undefined) return textChoice(conversation, saying(index), false);
+  if (quotesResults && answersResult(messages))
+    return textChoice(conversation, pieces(resultAnswerFor(messages)), false);
+  if (names.length === 0)
+    return textChoice(conversation, pieces(refusal ?? answerFor(messages, index)), refusal !== undefined);
   const tokens = pieces(toolArgumentsFor(messages));
   const toolCalls = names.map((name, call) => ({
     id: `call_${digest(messages)}_${index}_${call}`,
@@ -101,9 +107,8 @@ export function contentOf({ reasoning, content, refusal, toolCalls }: Choice): s
   return [...reasoning, ...(content ?? []), ...(refusal ?? []), ...called];
 }
 
-function textChoice({ messages, tokensMax }: Conversation, text: string, refuses: boolean): Choice {
+function textChoice({ messages, tokensMax }: Conversation, said: readonly string[], refuses: boolean): Choice {
   const thoughts = pieces(thoughtsFor(messages));
-  const said = pieces(text);
   const cut = thoughts.length + said.length > tokensMax;
   const tokens = said.slice(0, Math.max(0, tokensMax - thoughts.length));
   return {

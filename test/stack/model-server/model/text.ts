@@ -25,8 +25,15 @@ export function answerFor(messages: readonly Message[], choice = 0): string {
 
 /** The text that the simulated model answers to the result of a tool, which it quotes. Otherwise as `answerFor`. */
 export function resultAnswerFor(messages: readonly Message[]): string {
-  const results = messages.slice(messages.findLastIndex(({ role }) => role !== 'tool') + 1).map(textOf);
-  return repeated(`The tool says: ${echoOf(results.join(' '))}. ${closingFor(messages)}`, lastUserText(messages));
+  return repeated(`The tool says: ${echoOf(lastResults(messages))}. ${closingFor(messages)}`, lastUserText(messages));
+}
+
+/** The texts of the results of tools at the end of the messages. */
+export function lastResults(messages: readonly Message[]): string {
+  return messages
+    .slice(messages.findLastIndex(({ role }) => role !== 'tool') + 1)
+    .map(textOf)
+    .join(' ');
 }
 
 /** Whether the last message is the result of a tool. */
@@ -89,7 +96,8 @@ function closingFor(messages: readonly Message[]): string {
   return `${multiByteText} Digest ${digest(messages)}.`;
 }
 
-function repeated(text: string, said: string): string {
+/** The text, as many times as `repeat 20` in what was said asks for. */
+export function repeated(text: string, said: string): string {
   const times = Number(/\brepeat (\d{1,4})\b/.exec(said)?.[1] ?? 1);
   return Array.from({ length: Math.max(1, times) }, () => text).join('\n');
 }

@@ -1,6 +1,7 @@
 import { type Part, partsOf } from '../model/answer-parts.ts';
 import { chooseAnswer, tokensOf } from '../model/choose-answer.ts';
 import type { Tool } from '../model/choose-tool.ts';
+import { type Demo, demoTokens } from '../model/demo-answers.ts';
 import { promptTokensOf } from '../model/text.ts';
 import { messagesOfResponse, type OfferedTool, type ResponseRequest } from './read-response.ts';
 
@@ -15,10 +16,12 @@ export interface ResponseAnswer {
 }
 
 /** What the model answers to a response request. Tests use it to predict a reply and its token counts. */
-export function answerResponse(request: ResponseRequest): ResponseAnswer {
+export function answerResponse(request: ResponseRequest, demo?: Demo): ResponseAnswer {
   const messages = messagesOfResponse(request);
   const tokensMax = request.max_output_tokens ?? Number.POSITIVE_INFINITY;
-  const choice = chooseAnswer({ messages, tools: toolsOf(request), tokensMax, quotesResults: true }, 0);
+  const { model } = request;
+  const speak = demo && (() => demoTokens({ model, messages }, demo));
+  const choice = chooseAnswer({ messages, tools: toolsOf(request), tokensMax, quotesResults: true, speak }, 0);
   return {
     parts: partsOf(choice),
     incomplete: choice.finishReason === 'length',

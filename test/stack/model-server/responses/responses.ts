@@ -13,7 +13,7 @@ export const responses = defineEndpoint({
   schema: responseSchema,
   answer(request, setting) {
     const limit = setting.ignoresLimit ? { max_output_tokens: undefined } : {};
-    const answer = answerResponse({ ...request, ...limit });
+    const answer = answerResponse({ ...request, ...limit }, setting.demo);
     const prompt = () => promptOf(messagesOfResponse(request));
     const answers = () => [
       asMessage(
