@@ -3,7 +3,14 @@ const short = new Intl.NumberFormat('en', { notation: 'compact', maximumFraction
 const dateAndTime = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'short' });
 const dayAlone = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeZone: 'UTC' });
 const shortDay = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' });
-const money = new Intl.NumberFormat('en', { minimumFractionDigits: 2, maximumFractionDigits: 6 });
+const money = new Intl.NumberFormat('en', { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+const secondAndTime = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'medium' });
+const hourAndDay = new Intl.DateTimeFormat('en-GB', {
+  day: 'numeric',
+  month: 'short',
+  hour: '2-digit',
+  minute: '2-digit',
+});
 const monthAlone = new Intl.DateTimeFormat('en-GB', { month: 'long', year: 'numeric', timeZone: 'UTC' });
 
 /** `1,234,567`. */
@@ -46,12 +53,30 @@ export function formatMonth(month: string): string {
   return monthAlone.format(new Date(`${month}-01T00:00:00Z`));
 }
 
-/** An exact cost, rounded to be read: `1.50 USD`, `0.000002 USD`. A smaller one is not shown as 0. */
-export function formatCost(cost: string, currency: string): string {
-  const least = 0.000001;
+/** An exact cost, rounded to be read: `1.50 USD`. A smaller one than the least shown is not shown as 0. */
+export function formatCost(cost: string | number, currency: string): string {
   const value = Number(cost);
-  if (value > 0 && value < least) return `< ${money.format(least)} ${currency}`;
+  if (value > 0 && value < leastCost) return `< ${money.format(leastCost)} ${currency}`;
   return `${money.format(value)} ${currency}`;
+}
+
+const leastCost = 0.01;
+
+/** With seconds, in the time zone of the user. */
+export function formatSecond(time: string | number): string {
+  return secondAndTime.format(typeof time === 'number' ? time * 1000 : new Date(time));
+}
+
+/** `27 Nov, 14:00`, in the time zone of the user. */
+export function formatHour(seconds: number): string {
+  return hourAndDay.format(seconds * 1000);
+}
+
+/** How long ago, in its largest unit: `12 s ago`. A time that is only just ahead of this clock is `now`. */
+export function formatAgo(ms: number): string {
+  if (ms < 1_000) return 'now';
+  const [largest] = formatRest(ms).match(/^\d+ \S+/) ?? [''];
+  return `${largest} ago`;
 }
 
 /** A time that is left, in its two largest units: `6 d 23 h`, `59 min 59 s`. */

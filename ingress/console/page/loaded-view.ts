@@ -10,17 +10,30 @@ type Props<Value> = {
   loaded: LoadState<Value>;
   /** Name of the value, for the message while it loads. */
   what: string;
+  /** How many lines the value usually takes: the page does not move when it comes. */
+  lines?: number;
   children: (value: Value) => ComponentChildren;
 };
 
 /** Shows a value while it loads, after it failed, and when it is loaded; a loaded value stays if a reload fails. */
-export function LoadedView<Value>({ loaded: { value, error, loading, reload }, what, children }: Props<Value>) {
+export function LoadedView<Value>({ loaded, what, lines = 1, children }: Props<Value>) {
+  const { value, error, loading, reload } = loaded;
   return h(
     'div',
     { class: 'loaded', 'aria-busy': loading },
     error !== undefined && h(Failure, { error, retry: reload }),
-    value === undefined && loading && h('p', { class: 'quiet', role: 'status' }, `Loading ${what} …`),
+    value === undefined && loading && h(Skeleton, { what, lines }),
     value !== undefined && children(value),
+  );
+}
+
+/** In place of a value that is not there yet. */
+function Skeleton({ what, lines }: { what: string; lines: number }) {
+  return h(
+    'div',
+    { class: 'skeleton' },
+    h('p', { class: 'unseen', role: 'status' }, `Loading ${what} …`),
+    Array.from({ length: lines }, (_, index) => h('span', { key: index, 'aria-hidden': true })),
   );
 }
 

@@ -9,6 +9,11 @@ export type Column<Row> = {
   holds?: 'number' | 'text';
   /** The rows can be sorted by this value. Undefined values come last. */
   sortBy?: (row: Row) => string | number | undefined;
+  /**
+   * Where it is in a row on a phone, if the table has such places: in the first line, at its end, in the second line, or nowhere. Without any,
+   * each value is beside the title of its column.
+   */
+  phone?: 'first' | 'end' | 'second' | 'none';
 };
 type Props<Row> = {
   caption: string;
@@ -20,14 +25,15 @@ type Order = { title: string; isDescending: boolean };
 
 /**
  * A table that scrolls on its own if it is too wide, also by keyboard. The first cell of each row is its header. On a phone each row is a
- * block, with the title of the column before each value.
+ * block: of two lines, or with the title of the column before each value.
  */
 export function Table<Row>({ caption, columns, rows, rowKey }: Props<Row>) {
   const [order, setOrder] = useState<Order>();
   const sorted = sortRows(rows, columns, order);
+  const isBrief = columns.some(({ phone }) => phone !== undefined);
   return h(
     'div',
-    { class: 'scroll', tabIndex: 0, role: 'region', 'aria-label': caption },
+    { class: isBrief ? 'scroll brief' : 'scroll', tabIndex: 0, role: 'region', 'aria-label': caption },
     h(
       'table',
       // Blocks would lose these roles.
@@ -59,8 +65,9 @@ export function Table<Row>({ caption, columns, rows, rowKey }: Props<Row>) {
 
 type CellProps<Row> = { column: Column<Row>; row: Row; isFirst: boolean };
 
-function Cell<Row>({ column: { title, cell, holds }, row, isFirst }: CellProps<Row>) {
-  const common = { class: holds ?? '', 'data-title': title };
+function Cell<Row>({ column: { title, cell, holds, phone }, row, isFirst }: CellProps<Row>) {
+  const classes = [holds ?? '', phone === undefined ? '' : `phone-${phone}`].filter(Boolean);
+  const common = { class: classes.join(' '), 'data-title': title };
   const content = cell(row);
   // On a phone, it is beside the title as one block.
   const value = Array.isArray(content) ? h('div', null, content) : content;

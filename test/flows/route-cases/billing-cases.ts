@@ -114,7 +114,7 @@ function allUsageCases(operator: Send): Case[] {
     ok('the most charged', get('?order=charged&limit=1')),
     ok('by account', get('?group_by=model,account'), { groupBy: ['account', 'model'] }),
     invalid('a month', get('?month=2001-02'), 'month: is not known'),
-    invalid('rows without an order', get('?limit=5'), 'limit: expected with order=charged'),
+    invalid('rows without an order', get('?limit=5'), 'limit: expected with an order of the most'),
   ];
 }
 
