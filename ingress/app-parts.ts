@@ -26,6 +26,7 @@ import type { DisplayNames, SignIn } from './authentication/sign-in.ts';
 import type { InsertWithRoom } from './files/account-room.ts';
 import type { UploadFile } from './files/upload-file.ts';
 import type { RefusalCounts } from './limits/count-refusals.ts';
+import type { LimitPeaksOf } from './limits/limit-peaks.ts';
 import type { LimitCalls, LimitFailures } from './limits/minute-counts.ts';
 import type { BodyBudget, LargeBodies, RefusedBodies } from './listener/body-budget.ts';
 import type { IngressMetrics } from './metrics.ts';
@@ -103,6 +104,7 @@ export type AuthenticationParts = {
   /** Counts a write of an account's own keys or settings. Fails with `rate_limit_exceeded` if there are too many within a minute. */
   limitSettingsWrites: (account: string) => Promise<void>;
   limitMints: LimitMints;
+  limitPeaks: Pick<LimitPeaksOf, 'note' | 'read'>;
 };
 
 /** Requests and batches on their way to workers, and their replies. */

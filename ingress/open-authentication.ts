@@ -19,6 +19,7 @@ import { createCheckCaller } from './authentication/check-caller.ts';
 import { createKeyUse } from './authentication/key-use.ts';
 import { createLimitMints } from './authentication/limit-mints.ts';
 import { createDisplayNames, type SignIn } from './authentication/sign-in.ts';
+import { createLimitPeaks } from './limits/limit-peaks.ts';
 import { createLimitCalls, createLimitFailures, createMinuteCounts } from './limits/minute-counts.ts';
 import { nextRequestId } from './middleware/request-head.ts';
 
@@ -79,6 +80,7 @@ export function openAuthentication(deps: AuthenticationDeps) {
     changeRecorded,
     clearAccount: createClearAccount({ store, changeAccount }),
     applyTopUpCode: createApplyTopUpCode({ changeRecorded, store, defaultPlan, log }),
+    limitPeaks: owned.use(createLimitPeaks({ redis, log })),
     ...createClientLimits(deps),
   };
   return { authentication, suspensions, readCountersOf, [Symbol.asyncDispose]: () => owned.disposeAsync() };

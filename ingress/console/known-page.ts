@@ -12,7 +12,7 @@ import { AuditPage } from './operators/audit-page.ts';
 import { CodesPage } from './operators/codes-page.ts';
 import { AnyBatchPage, AnyRequestPage, FindPage } from './operators/find-page.ts';
 import { SettingsPage } from './operators/settings-page.ts';
-import { OverviewPage } from './overview-page.ts';
+import { OverviewPage } from './overview/overview-page.ts';
 import { isForOperators, type PageName, pages, type Route } from './page/console-route.ts';
 import { LoadedView } from './page/loaded-view.ts';
 import { RequestPage, RequestsPage } from './requests/requests-page.ts';
@@ -43,7 +43,7 @@ export function KnownPage(props: PageProps) {
 }
 
 const shown: Record<PageName, (props: PageProps) => ComponentChildren> = {
-  overview: ({ api, settings: { docsUrl }, held }) => h(OverviewPage, { api, docsUrl, held }),
+  overview: ({ api, settings: { baseUrl, docsUrl }, held }) => h(OverviewPage, { api, baseUrl, docsUrl, held }),
   requests: ({ api, route: { item, filter = {} } }) =>
     item === undefined ? h(RequestsPage, { api, filter }) : h(RequestPage, { api, id: item }),
   batches: ({ api, route: { item } }) =>

@@ -10,6 +10,7 @@ import { refuseOutsideKey } from '../../shared/store/records/key.ts';
 import { type Span, traced } from '../../shared/tracing/span.ts';
 import type { CheckCaller, DecideCharge } from '../authentication/check-caller.ts';
 import { limitError, limitHeaders, withShare } from '../limits/limit-errors.ts';
+import type { LimitPeaksOf } from '../limits/limit-peaks.ts';
 import { overloadError, setHeaders } from '../listener/request-headers.ts';
 import type { IngressMetrics } from '../metrics.ts';
 import type { QueueBounds, QueuePlace } from '../queue/queue-bounds.ts';
@@ -27,10 +28,12 @@ type Bounds = { planFile: PlanFile; fairShare: number | undefined };
 export function admitRequest({
   checkCaller,
   topupUrl,
+  limitPeaks,
   metrics,
 }: {
   checkCaller: CheckCaller;
   topupUrl: string;
+  limitPeaks: Pick<LimitPeaksOf, 'note'>;
   metrics: IngressMetrics;
 }): Stage {
   return async function admitRequest(ctx, next) {
@@ -65,6 +68,8 @@ export function admitRequest({
     }
     if (checked.outcome === 'limited') throw limitError({ ...checked, allowance, keyLimits, fairShare, topupUrl });
     const { caller, admission, charge, inFlight, bytesReserved } = checked;
+    const { lastMinute } = checked.counters;
+    limitPeaks.note(caller.account, { ...lastMinute, atOnce: inFlight });
     const { requestId } = request;
     const { promptTokens } = call.cost;
     const { claim } = request;

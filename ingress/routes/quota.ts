@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { LimitCounters } from '../../shared/limits/admission.ts';
 import { allowanceOf, quotaOf } from '../../shared/limits/quota.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
-import { type Redis, redisUnavailable } from '../../shared/redis/connections.ts';
+import { redisUnavailable } from '../../shared/redis/connections.ts';
 import { leasesKey } from '../../shared/redis/keys.ts';
 import { type Account, accountStatusOf, type Caller } from '../../shared/store/records/account.ts';
 import { count, date, limit } from '../api/response-fields.ts';
@@ -32,8 +32,10 @@ export const quotaSchema = named(
 export type Quota = z.infer<typeof quotaSchema>;
 
 const useOfLimit = z.strictObject({ limit, used: count });
+const highest = count.meta({ description: 'The highest of about the last hour.' });
 
 const useInMinute = useOfLimit.extend({
+  highest,
   resetMs: count.meta({ description: 'Milliseconds until all of it has left the last 60 seconds.' }),
 });
 
@@ -44,7 +46,7 @@ const limitsInUseSchema = named(
     requestsPerMinute: useInMinute,
     tokensPerMinute: useInMinute,
     requestsPerDay: useOfLimit,
-    requestsAtOnce: useOfLimit,
+    requestsAtOnce: useOfLimit.extend({ highest }),
     batchRequestsAtOnce: useOfLimit,
   }),
 );
@@ -69,10 +71,10 @@ export const exampleQuota = {
 
 const exampleLimits = {
   plan: 'free',
-  requestsPerMinute: { limit: 20, used: 3, resetMs: 41000 },
-  tokensPerMinute: { limit: 60000, used: 1250, resetMs: 41000 },
+  requestsPerMinute: { limit: 20, used: 3, highest: 14, resetMs: 41000 },
+  tokensPerMinute: { limit: 60000, used: 1250, highest: 22100, resetMs: 41000 },
   requestsPerDay: { limit: null, used: 57 },
-  requestsAtOnce: { limit: 4, used: 1 },
+  requestsAtOnce: { limit: 4, used: 1, highest: 3 },
   batchRequestsAtOnce: { limit: 8, used: 0 },
 };
 
@@ -110,7 +112,7 @@ export const quotaRoutes: readonly Route[] = [
       'How much of each limit of the plan the account uses: in the last 60 seconds, today (UTC), and at this moment. A limit of null is no limit. The quota of the month has a route of its own.',
     answers: { description: 'The limits and their use.', schema: limitsInUseSchema, example: exampleLimits },
     counted: true,
-    handle: (request, { redis }) => limitsInUse(request, redis),
+    handle: (request, parts) => limitsInUse(request, parts),
   }),
   /** The month of any account, as it sees it itself. */
   route({
@@ -145,7 +147,7 @@ export const quotaRoutes: readonly Route[] = [
     refusals: ['NOT_FOUND'],
     params: { account: accountParameter },
     async handle({ params, planFile }, parts) {
-      return limitsInUse(await countersOf(params.account, planFile, parts), parts.redis);
+      return limitsInUse(await countersOf(params.account, planFile, parts), parts);
     },
   }),
 ];
@@ -167,22 +169,35 @@ export function presentQuota(
   return { plan, unit: 'tokens', period, ...tokens, overageEnabled, resetDate: period.end, topupUrl };
 }
 
-/** Also counts the account's leases: one more call to Redis. */
+/** Also counts the account's leases, and reads its highest use: more calls to Redis. */
 async function limitsInUse(
   { caller: { account, plan }, counters: { lastMinute, dayRequests }, planFile }: CallerCounters,
-  redis: Redis,
+  { redis, authentication: { limitPeaks } }: Pick<AppParts, 'redis' | 'authentication'>,
 ): Promise<LimitsInUse> {
   const limits = planFile.plans[plan];
-  const [running = 0, lines = 0] = await redisUnavailable(
-    Promise.all([redis.hlen(leasesKey(account)), redis.hlen(leasesKey(account, 'batch'))]),
+  const leases = [leasesKey(account), leasesKey(account, 'batch')].map((key) => redis.hlen(key));
+  const [[running = 0, lines = 0], peaks] = await redisUnavailable(
+    Promise.all([Promise.all(leases), limitPeaks.read(account)]),
   );
+  // What a request has used since the last admission is not noted yet.
+  const highestOf = (peak: number, used: number) => Math.max(peak, used);
   const { requests, tokens, resetMs } = lastMinute;
   return {
     plan,
-    requestsPerMinute: { limit: limits?.requestsPerMinute ?? null, used: requests, resetMs },
-    tokensPerMinute: { limit: limits?.tokensPerMinute ?? null, used: tokens, resetMs },
+    requestsPerMinute: {
+      limit: limits?.requestsPerMinute ?? null,
+      used: requests,
+      highest: highestOf(peaks.requests, requests),
+      resetMs,
+    },
+    tokensPerMinute: {
+      limit: limits?.tokensPerMinute ?? null,
+      used: tokens,
+      highest: highestOf(peaks.tokens, tokens),
+      resetMs,
+    },
     requestsPerDay: { limit: limits?.requestsPerDay ?? null, used: dayRequests },
-    requestsAtOnce: { limit: limits?.requestsAtOnce ?? null, used: running },
+    requestsAtOnce: { limit: limits?.requestsAtOnce ?? null, used: running, highest: highestOf(peaks.atOnce, running) },
     batchRequestsAtOnce: { limit: limits?.batchRequestsAtOnce ?? null, used: lines },
   };
 }

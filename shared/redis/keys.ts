@@ -40,6 +40,9 @@ function partitionTag(account: string): string {
  */
 export const countersKey = (account: string) => `svc:${partitionTag(account)}:counters:${account}`;
 
+/** Hash: the highest use of an account's limits, by steps of ten minutes. Expires 70 minutes after its last use. */
+export const peaksKey = (account: string) => `svc:${partitionTag(account)}:peaks:${account}`;
+
 /**
  * Hash: the counters of one further key of an account, if that has limits of its own. Expires two days after its last use, or two minutes
  * after it if the key has no limit of the month.

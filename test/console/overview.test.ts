@@ -25,32 +25,52 @@ browserTest('a new account gets from sign-in to its first answer and its usage b
   await page.getByText('The answer is complete.').waitFor();
   await click('Overview');
   await steps.waitFor({ state: 'detached' });
-  const month = page.getByRole('region', { name: 'This month' });
-  await month.getByText(/^[1-9]\d*( of [\d,]+)? tokens used$/).waitFor();
-  await page.getByRole('region', { name: 'Last requests' }).getByText('completed').waitFor();
+  await page
+    .getByRole('region', { name: 'This month' })
+    .getByText(/^This month: [1-9]\d*/)
+    .waitFor();
+  await page.getByRole('region', { name: 'Call the API' }).getByText('svc_').waitFor();
   await console.requireClean(t);
 });
 
-browserTest('the overview shows the limits in use, the key that expires next, and what ran last', async (t) => {
-  const keys = createKeyClient(stack());
-  const key = await keys.newKey('regular');
-  await keys.change('user:regular', { plan: 'five-a-minute' });
-  const soon = Math.floor(Date.now() / 1_000) + 3 * 86_400 + 100;
-  await createFurtherKeyClient(keys, 'regular').create({ name: 'nightly job', expires_at: soon });
-  await keys.infer(key);
-  await using console = await openConsole();
-  const { page } = console;
-  await console.goTo('overview');
-  await console.signIn('regular');
-  const limits = page.getByRole('region', { name: 'Limits in use now' });
-  await limits.getByText('1 of 5').waitFor();
-  t.regex(await limits.innerText(), /Requests at once\s+0, no limit/);
-  await page.getByText(/^"nightly job" expires next, in 3 d /).waitFor();
-  const request = page.getByRole('table', { name: 'Requests, latest first' }).getByRole('link');
-  await request.first().click();
-  await page.getByRole('heading', { name: 'Timeline' }).waitFor();
-  await console.requireClean(t);
-});
+browserTest(
+  'the overview shows usage with a chart, the limits of the last hour and the key that expires soon, and opens an hour',
+  async (t) => {
+    const keys = createKeyClient(stack());
+    const key = await keys.newKey('regular');
+    await keys.change('user:regular', { plan: 'five-a-minute' });
+    const soon = Math.floor(Date.now() / 1_000) + 3 * 86_400 + 100;
+    await createFurtherKeyClient(keys, 'regular').create({ name: 'nightly job', expires_at: soon });
+    await keys.infer(key);
+    await using console = await openConsole();
+    const { page } = console;
+    await console.goTo('overview');
+    await console.signIn('regular');
+    const limits = page.getByRole('region', { name: 'Limits, highest in the last hour' });
+    await limits.getByText('1 of 5').waitFor();
+    t.regex(await limits.innerText(), /Requests at once\s+1, no limit/);
+    await page.getByText(/^"nightly job" expires in 3 d /).waitFor();
+    await page.getByRole('region', { name: 'Requests', exact: true }).getByText('1', { exact: true }).waitFor();
+    await page.getByText('Show as a table').click();
+    await page
+      .getByRole('table', { name: 'Requests by outcome, each hour' })
+      .getByRole('row')
+      .last()
+      .getByText('1')
+      .waitFor();
+    const chart = page.getByRole('application', { name: /^Requests by outcome, each hour/ });
+    await chart.focus();
+    await page.keyboard.press('End');
+    await page
+      .getByRole('status')
+      .getByText(/completed 1/)
+      .waitFor({ state: 'attached' });
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Requests', level: 1 }).waitFor();
+    t.regex(page.url(), /#requests\?start=.*&end=/);
+    await console.requireClean(t);
+  },
+);
 
 const noSteps = async (page: Page) => (await page.getByRole('region', { name: 'First steps' }).count()) === 0;
 
@@ -65,9 +85,8 @@ browserTest('the first steps are not shown to an account that has used nothing i
   });
   await console.goTo('overview');
   await console.signIn('old-hand');
-  await page.getByRole('region', { name: 'This month' }).getByText('tokens used').waitFor();
-  await page.getByRole('region', { name: 'Last requests' }).getByText('completed').waitFor();
-  await page.getByText('1 active key').waitFor();
+  await page.getByRole('region', { name: 'This month' }).getByText('This month: 0').waitFor();
+  await page.getByRole('region', { name: 'Call the API' }).getByText('svc_').waitFor();
   t.true(await noSteps(page));
   await page.unrouteAll({ behavior: 'ignoreErrors' });
   await console.requireClean(t);
@@ -83,8 +102,7 @@ browserTest('the first steps are not shown while it is not known what was used',
   await console.goTo('overview');
   await console.signIn('unknown-user');
   await page.getByText('The store is away.').waitFor();
-  await page.getByText('No requests yet.').waitFor();
-  await page.getByText('1 active key').waitFor();
+  await page.getByRole('region', { name: 'Call the API' }).getByText('svc_').waitFor();
   t.true(await noSteps(page));
   await console.requireClean(t);
 });

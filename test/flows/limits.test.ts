@@ -205,6 +205,7 @@ test('the limits in use are those that admission counts', async (t) => {
   const after = await inUse();
   t.like(after, { requestsPerMinute: { limit: 2, used: 1 }, requestsPerDay: { used: 1 }, requestsAtOnce: { used: 0 } });
   t.like(after, { tokensPerMinute: { used: usage.total_tokens } });
+  t.like(after, { requestsPerMinute: { highest: 1 }, requestsAtOnce: { highest: 1 } });
   const { resetMs } = after.requestsPerMinute as { resetMs: number };
   t.true(resetMs > 0 && resetMs <= 65_000, String(resetMs));
 });

@@ -1,7 +1,11 @@
 import uPlot from 'uplot/dist/uPlot.esm.js';
 
 /** One value for each time of a chart; null: nothing was measured. `tone`: a meaning that its colour shows. */
-export type ChartSeries = { name: string; values: readonly (number | null)[]; tone?: 'good' | 'warning' | 'bad' };
+export type ChartSeries = {
+  name: string;
+  values: readonly (number | null)[];
+  tone?: 'good' | 'quiet' | 'warning' | 'bad';
+};
 
 export type ChartData = {
   /** Beginnings of equal steps of time, in seconds since 1970. */
@@ -14,7 +18,7 @@ export type ChartData = {
   format: (value: number) => string;
 };
 
-export type Drawing = Disposable & {
+export type DrawnChart = Disposable & {
   /** The place of a time, in pixels from the left of the chart, and the width of its step. */
   placeOf: (index: number) => { left: number; width: number };
 };
@@ -29,7 +33,7 @@ export function seriesClass({ tone }: ChartSeries, index: number): string {
 }
 
 /** Draws a chart into an element with uPlot. Its colours are those of the style sheet, so it must be drawn again in another scheme. */
-export function drawChart(element: HTMLElement, data: ChartData): Drawing {
+export function drawChart(element: HTMLElement, data: ChartData): DrawnChart {
   const { times, stepSeconds, series, kind, format } = data;
   const [text, line] = [colorOf(element, 'axis-text'), colorOf(element, 'axis-line')];
   const axis = {
@@ -52,7 +56,7 @@ export function drawChart(element: HTMLElement, data: ChartData): Drawing {
         y: { range: (_, _min, max) => [0, roomFor(max)] },
       },
       axes: [
-        { ...axis, grid: { show: false }, space: 70 },
+        { ...axis, grid: { show: false }, space: 70, values: (_, splits) => ticksOf(splits) },
         { ...axis, size: 64, values: (_, values) => values.map((value) => format(value)) },
       ],
       series: [
@@ -100,6 +104,24 @@ function stacked(series: readonly ChartSeries[]) {
 
 function rangeOf(times: readonly number[], stepSeconds: number): [number, number] {
   return [times[0] ?? 0, (times.at(-1) ?? 0) + stepSeconds];
+}
+
+const [hourTick, dayTick] = [
+  new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' }),
+  new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short' }),
+];
+
+/** The time of day, with the day where it changes; days alone if they are a day or more apart. */
+function ticksOf(splits: readonly number[]): string[] {
+  const isOfDays = (splits[1] ?? 0) - (splits[0] ?? 0) >= 86_400;
+  let latest = '';
+  return splits.map((seconds) => {
+    const [hour, day] = [hourTick.format(seconds * 1_000), dayTick.format(seconds * 1_000)];
+    const isNew = day !== latest;
+    latest = day;
+    if (isOfDays) return day;
+    return isNew ? `${hour}\n${day}` : hour;
+  });
 }
 
 /** A little more than the highest value; an empty chart has an axis, too. */

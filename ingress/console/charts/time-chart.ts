@@ -1,7 +1,7 @@
 import { type ComponentChildren, h } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { Table } from '../page/table.ts';
-import { type ChartData, type ChartSeries, type Drawing, drawChart, seriesClass } from './draw-chart.ts';
+import { type ChartData, type ChartSeries, type DrawnChart, drawChart, seriesClass } from './draw-chart.ts';
 
 type Props = ChartData & {
   /** What is shown, with its unit: `Requests by outcome, each hour`. */
@@ -79,7 +79,7 @@ function Legend({ series }: { series: readonly ChartSeries[] }) {
 /** Draws again when the data or the colour scheme changes. */
 function useDrawing(data: ChartData) {
   const box = useRef<HTMLDivElement>(null);
-  const drawing = useRef<Drawing | undefined>(undefined);
+  const drawing = useRef<DrawnChart | undefined>(undefined);
   const isDark = useColorScheme();
   const known = JSON.stringify([data.times, data.stepSeconds, data.series, data.kind]);
   useLayoutEffect(() => {
@@ -106,7 +106,7 @@ function useColorScheme(): boolean {
   return isDark;
 }
 
-function indexAt(event: PointerEvent, drawing: Drawing | undefined, count: number): number | undefined {
+function indexAt(event: PointerEvent, drawing: DrawnChart | undefined, count: number): number | undefined {
   const plot = event.currentTarget;
   if (drawing === undefined || !(plot instanceof HTMLElement)) return undefined;
   const x = event.clientX - plot.getBoundingClientRect().left;
@@ -124,7 +124,7 @@ function Pointed({
   open,
   index,
   drawing,
-}: Props & { index: number; drawing: Drawing }) {
+}: Props & { index: number; drawing: DrawnChart }) {
   const { left, width } = drawing.placeOf(index);
   const side = index < times.length / 2 ? 'right' : 'left';
   return [

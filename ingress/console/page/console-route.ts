@@ -34,7 +34,14 @@ export type AuditFilter = { account?: string; actor?: string };
 export type CodeState = 'unused' | 'redeemed' | 'revoked' | 'expired';
 
 /** Filter of the requests; without a field, all are shown. */
-export type RequestFilter = { model?: string; outcome?: string; key_id?: string };
+export type RequestFilter = {
+  model?: string;
+  outcome?: string;
+  key_id?: string;
+  code?: string;
+  start?: string;
+  end?: string;
+};
 
 /**
  * The view that the address names: `#requests/req_1` is a request, `#batches/batch_1` a batch, `#accounts/user%3Aalice` an account,
@@ -62,7 +69,8 @@ export function parseRoute(hash: string): Route {
   if (page === 'accounts' || page === 'find') return { page, search: decode(rest) };
   if (page === 'top-up-codes') return { page, ...stateOf(rest) };
   if (page === 'audit') return { page, filter: parseFilter(rest, ['account', 'actor']) };
-  if (page === 'requests') return { page, filter: parseFilter(rest, ['model', 'outcome', 'key_id']) };
+  if (page === 'requests')
+    return { page, filter: parseFilter(rest, ['model', 'outcome', 'key_id', 'code', 'start', 'end']) };
   return { page };
 }
 

@@ -1,7 +1,7 @@
 import { type ComponentChildren, h } from 'preact';
 import type { LimitsInUse, Quota } from '../../routes/quota.ts';
 import type { LoadState } from '../api/use-loaded.ts';
-import { formatCount, formatDay, formatMonth } from '../page/format.ts';
+import { formatCount, formatDay, formatHour, formatMonth } from '../page/format.ts';
 import { LoadedView, Panel } from '../page/loaded-view.ts';
 
 /** The tokens of this month as a bar and as numbers. */
@@ -103,16 +103,35 @@ const names = {
   batchRequestsAtOnce: 'Batch lines at once',
 } as const;
 
-/** How much of each limit is used at this moment. */
-export function LimitsPanel({ loaded, what, ...panel }: PartProps<LimitsInUse>) {
+/** When the allowance of the month is used up at the present rate (milliseconds since 1970), and what can be done. */
+export function MonthNote({ quota, usedUpAt }: { quota: Quota; usedUpAt: number | undefined }) {
+  const { limit, used, remaining, resetDate, topupUrl } = quota;
+  if (limit === null) return h('p', { class: 'quiet' }, `This month: ${formatCount(used)} tokens, no limit.`);
+  const soFar = `This month: ${formatCount(used)} of ${formatCount(limit)} tokens. `;
+  if (remaining === 0)
+    return h('p', { class: 'warning' }, soFar, spentWords(quota), ' ', h('a', { href: topupUrl }, 'Top up'));
   return h(
-    Panel,
-    { title: 'Limits in use now', ...panel },
-    h(LoadedView<LimitsInUse>, { loaded, what, children: (limits) => h(LimitMeters, { limits }) }),
+    'p',
+    { class: 'quiet' },
+    soFar,
+    usedUpAt === undefined
+      ? `It resets on ${formatDay(resetDate)}.`
+      : ['At this rate it is used up on ', h('strong', { class: 'warning' }, formatHour(usedUpAt / 1_000)), '. '],
+    usedUpAt !== undefined && [h('a', { href: topupUrl }, 'Top up'), ' · ', h('a', { href: '#webhooks' }, 'Alert me')],
   );
 }
 
-function LimitMeters({ limits }: { limits: LimitsInUse }) {
+/** The limits of an account. */
+export function LimitsPanel({ loaded, what, ...panel }: PartProps<LimitsInUse>) {
+  return h(
+    Panel,
+    { title: 'Limits, highest in the last hour', ...panel },
+    h(LoadedView<LimitsInUse>, { loaded, what, lines: 6, children: (limits) => h(LimitMeters, { limits }) }),
+  );
+}
+
+/** How much of each limit was used at most in the last hour, or is used now if that is not known. */
+export function LimitMeters({ limits }: { limits: LimitsInUse }) {
   return h(
     'ul',
     { class: 'meters' },
@@ -120,9 +139,11 @@ function LimitMeters({ limits }: { limits: LimitsInUse }) {
   );
 }
 
-type Use = { limit: number | null; used: number };
+type Use = { limit: number | null; used: number; highest?: number };
 
-function Meter({ name, use: { limit, used } }: { name: keyof typeof names; use: Use }) {
+function Meter({ name, use }: { name: keyof typeof names; use: Use }) {
+  const { limit } = use;
+  const used = use.highest ?? use.used;
   const label = names[name];
   const share = limit === null || limit === 0 ? 0 : Math.min(1, used / limit);
   return h(

@@ -34,7 +34,7 @@ async function askedFor({ model = 'small-chat', tier = 'guest', tokens = 15, ref
   const call = { model, tier, endpoint: '/v1/chat/completions', cost: { ...cost, ...fields, reservedTokens: tokens } };
   const state = { planFile, requestId: 'req_1', address: '192.0.2.1', credential: { hashes: ['hash'] }, call, refusal };
   const ctx = { state } as unknown as AppContext; // the stage uses nothing else before its answer
-  const stage = admitRequest({ checkCaller, topupUrl: '', metrics: {} as IngressMetrics });
+  const stage = admitRequest({ checkCaller, topupUrl: '', limitPeaks: { note() {} }, metrics: {} as IngressMetrics });
   await stage(ctx, async () => {}).catch(() => undefined);
   return asked[0];
 }

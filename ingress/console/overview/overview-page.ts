@@ -1,0 +1,285 @@
+import { h } from 'preact';
+import { useState } from 'preact/hooks';
+import type { Batch } from '../../routes/present-batch.ts';
+import type { Key } from '../../routes/present-key.ts';
+import type { RequestList } from '../../routes/present-request.ts';
+import type { LimitsInUse, Quota } from '../../routes/quota.ts';
+import type { UsageReport } from '../../usage/usage-report.ts';
+import type { Api } from '../api/api.ts';
+import { type LoadState, useLoaded, usePolled } from '../api/use-loaded.ts';
+import { Tile, Tiles } from '../charts/tile.ts';
+import { TimeChart } from '../charts/time-chart.ts';
+import type { HeldKeys } from '../keys/held-keys.ts';
+import { requestsLink } from '../page/console-route.ts';
+import { Choice } from '../page/fields.ts';
+import { formatCost, formatCount, formatDay, formatHour, formatMs, formatShort } from '../page/format.ts';
+import { LoadedView } from '../page/loaded-view.ts';
+import { LimitsPanel, MonthNote } from '../usage/quota-view.ts';
+import { Attention } from './attention.ts';
+import { CallTheApi } from './call-the-api.ts';
+import { FirstSteps } from './first-steps.ts';
+import {
+  type ChartedBy,
+  changeWords,
+  chartedBy,
+  forecastOf,
+  hoursIn,
+  type Span,
+  seriesOf,
+  spans,
+  stepsOf,
+  sumsBy,
+  usedUpAt,
+  wordsOfSpan,
+} from './hours-report.ts';
+
+const refreshEveryMs = 15_000;
+const usageEveryMs = 30_000;
+
+type Props = { api: Api; baseUrl: string; docsUrl: string; held: HeldKeys };
+
+/** The home of an account: what it has used and got lately, what needs attention, and how to call the API. */
+export function OverviewPage({ api, baseUrl, docsUrl, held }: Props) {
+  const [span, setSpan] = useState<Span>('day');
+  const quota = useLoaded((signal) => api.call<Quota>('/billing/quota', { signal }), []);
+  const limits = useLoaded((signal) => api.call<LimitsInUse>('/billing/limits', { signal }), []);
+  const keys = useLoaded((signal) => api.call<{ data: Key[] }>('/v1/keys', { signal }), []);
+  const latest = useLoaded((signal) => api.call<RequestList>('/v1/requests?limit=1', { signal }), []);
+  const batches = useLoaded((signal) => api.call<{ data: Batch[] }>('/v1/batches?limit=20', { signal }), []);
+  const usage = useLoaded((signal) => readUsage(api, { span, signal }), [span]);
+  usePolled(usage, { everyMs: usageEveryMs });
+  for (const part of [quota, limits, latest, batches]) usePolled(part, { everyMs: refreshEveryMs });
+
+  const [request] = latest.value?.data ?? [];
+  return [
+    h(
+      'div',
+      { class: 'page-head' },
+      h('h1', { tabIndex: -1 }, 'Overview'),
+      h(Choice<Span>, { legend: 'Shown', options: spans, chosen: span, choose: setSpan }),
+    ),
+    h(FirstSteps, {
+      isKnown: [quota, keys, latest].every(({ value }) => value !== undefined),
+      hasKey: (keys.value?.data.length ?? 0) > 0,
+      hasRequest: request !== undefined,
+      isUsed: (quota.value?.used ?? 0) > 0 || request?.charged_tokens != null,
+      holdsKey: held.fresh.length > 0,
+      docsUrl,
+    }),
+    h(LoadedView<SpanUsage>, {
+      loaded: usage,
+      what: 'your usage',
+      lines: 4,
+      children: (loaded) => h(UsageTiles, { usage: loaded }),
+    }),
+    h(
+      'div',
+      { class: 'columns' },
+      h(
+        'section',
+        { class: 'card panel', 'aria-label': 'Requests over time' },
+        h(LoadedView<SpanUsage>, {
+          loaded: usage,
+          what: 'the chart',
+          lines: 8,
+          children: (loaded) => h(UsageChart, { api, usage: loaded, keys: keys.value?.data ?? [] }),
+        }),
+      ),
+      h(LimitsAndMonth, { limits, quota, usage, docsUrl }),
+    ),
+    h(
+      'div',
+      { class: 'columns' },
+      h(Attention, { usage: usage.value?.hours, keys: keys.value?.data, batches: batches.value?.data }),
+      h(CallTheApi, { baseUrl, keys, api }),
+    ),
+  ];
+}
+
+/** `hours` of the span; `before` is the total of the span before it. */
+export type SpanUsage = {
+  span: Span;
+  at: number;
+  hours: UsageReport;
+  before: UsageReport['total'];
+  week: UsageReport['total'];
+  month: UsageReport['total'];
+};
+
+async function readUsage(api: Api, { span, signal }: { span: Span; signal: AbortSignal }): Promise<SpanUsage> {
+  const at = Date.now();
+  const report = (query: Record<string, string>) =>
+    api.call<UsageReport>(`/billing/usage?${new URLSearchParams(query)}`, { signal });
+  const [hours, before, week, month] = await Promise.all([
+    report({ ...hoursIn(span, at), group_by: 'hour' }),
+    report({ ...hoursIn(span, at, 1), group_by: 'model' }),
+    report({ ...hoursIn('week', at), group_by: 'model' }),
+    report({ group_by: 'model' }),
+  ]);
+  return { span, at, hours, before: before.total, week: week.total, month: month.total };
+}
+
+function UsageTiles({ usage: { span, at, hours, before, week, month } }: { usage: SpanUsage }) {
+  const { total, data, currency = '' } = hours;
+  const steps = stepsOf(span, at);
+  const words = wordsOfSpan(span);
+  const { refused = 0, firstTokenMs } = total;
+  const asked = total.requests + refused;
+  const wrong = total.failed + refused;
+  const change = changeWords(total.requests, before.requests);
+  const forecast = forecastOf({ month, week }, at);
+  const tokens = total.promptTokens + total.completionTokens;
+  const line = (label: string, values: number[], format: (value: number) => string) => {
+    return { label: `${label} of the last ${words}`, values, format };
+  };
+  const firstTokens = new Map(data.map((row) => [Date.parse(row.hour ?? '') / 1_000, row.firstTokenMs?.p95]));
+  return h(
+    Tiles,
+    null,
+    h(Tile, {
+      title: 'Requests',
+      value: formatCount(asked),
+      note: change === undefined ? 'no earlier requests' : `${change} on the ${words} before`,
+      line: line(
+        'Requests',
+        sumsBy(data, steps, ({ requests, refused: no = 0 }) => requests + no),
+        formatCount,
+      ),
+      href: requestsLink({}),
+    }),
+    h(Tile, {
+      title: 'Tokens',
+      value: formatShort(tokens),
+      exact: `${formatCount(tokens)} tokens`,
+      note: shares(total),
+      line: line('Tokens', sumsBy(data, steps, tokensOf), formatShort),
+      href: '#usage',
+    }),
+    total.cost !== undefined &&
+      h(Tile, {
+        title: 'Cost',
+        value: formatCost(total.cost, currency),
+        exact: `${total.cost} ${currency}`,
+        note: forecast === undefined ? undefined : `about ${formatCost(forecast, currency)} this month`,
+        line: line(
+          'Cost',
+          sumsBy(data, steps, ({ cost = '0' }) => Number(cost)),
+          (value) => formatCost(value, currency),
+        ),
+        href: '#usage',
+      }),
+    h(Tile, {
+      title: 'Errors',
+      value: asked === 0 ? '–' : `${((100 * wrong) / asked).toFixed(1)} %`,
+      note: wrong === 0 ? 'none' : `${formatCount(total.failed)} failed, ${formatCount(refused)} refused`,
+      tone: wrong > 0 ? 'bad' : undefined,
+      line: {
+        ...line(
+          'Errors',
+          sumsBy(data, steps, ({ failed, refused: no = 0 }) => failed + no),
+          formatCount,
+        ),
+        tone: wrong > 0 ? 'bad' : undefined,
+      },
+      href: requestsLink({ outcome: 'failed' }),
+    }),
+    h(Tile, {
+      title: 'First token, p50 / p95',
+      value:
+        firstTokenMs == null ? '–' : [formatMs(firstTokenMs.p50), h('small', null, ` / ${formatMs(firstTokenMs.p95)}`)],
+      note: firstTokenMs == null ? 'no streamed answer' : 'from the admission of a request',
+      line: {
+        ...line('First token, p95,', [], formatMs),
+        values: span === 'month' ? [] : steps.times.map((time) => firstTokens.get(time) ?? null),
+      },
+    }),
+  );
+}
+
+function tokensOf({ promptTokens, completionTokens }: { promptTokens: number; completionTokens: number }): number {
+  return promptTokens + completionTokens;
+}
+
+function shares({ promptTokens, completionTokens, cachedTokens }: UsageReport['total']): string {
+  const all = promptTokens + completionTokens;
+  if (all === 0) return 'none';
+  const percent = (part: number) => `${Math.round((100 * part) / all)} %`;
+  return `${percent(promptTokens)} prompt, ${percent(cachedTokens)} cached`;
+}
+
+/** The hours, or days, by outcome, model, key or cost; a click opens the requests of one. */
+function UsageChart({ api, usage, keys }: { api: Api; usage: SpanUsage; keys: readonly Key[] }) {
+  const [by, setBy] = useState<ChartedBy>('outcome');
+  const { span, at, hours } = usage;
+  const group = by === 'key' ? 'hour,key' : 'hour,model';
+  const grouped = useLoaded(
+    async (signal) =>
+      by === 'outcome'
+        ? hours
+        : api.call<UsageReport>(`/billing/usage?${new URLSearchParams({ ...hoursIn(span, at), group_by: group })}`, {
+            signal,
+          }),
+    [by, at],
+  );
+  const steps = stepsOf(span, at);
+  const { currency = '' } = hours;
+  const names = new Map(keys.map(({ id, name }) => [id, name]));
+  const nameOfKey = (id: string | null) => (id === null ? 'sign-in token' : (names.get(id) ?? id));
+  const each = steps.stepSeconds === 3_600 ? 'hour' : 'day';
+  const isCost = by === 'cost';
+  const timeWords = (seconds: number) =>
+    each === 'hour' ? formatHour(seconds) : formatDay(new Date(seconds * 1_000).toISOString().slice(0, 10));
+  const openAt = (index: number) => {
+    const start = steps.times[index] ?? 0;
+    const iso = (seconds: number) => new Date(seconds * 1_000).toISOString();
+    window.location.hash = requestsLink({ start: iso(start), end: iso(start + steps.stepSeconds) });
+  };
+  return h(TimeChart, {
+    ...steps,
+    title: isCost ? `Cost by model, ${currency} each ${each}` : `Requests by ${by}, each ${each}`,
+    kind: 'bars',
+    series: seriesOf(grouped.value?.data ?? [], { ...steps, by, nameOfKey }),
+    format: formatShort,
+    formatTime: timeWords,
+    formatValue: (value) => (isCost ? formatCost(value, currency) : formatCount(value)),
+    open: { label: 'opens these requests', at: openAt },
+    children: h(Choice<string>, {
+      legend: 'By',
+      options: hours.currency === undefined ? withoutCost : chartedBy,
+      chosen: by,
+      choose: (name) => setBy(name as ChartedBy), // one of the options
+    }),
+  });
+}
+
+const { cost: _, ...withoutCost } = chartedBy;
+
+type LimitsProps = {
+  limits: LoadState<LimitsInUse>;
+  quota: LoadState<Quota>;
+  usage: LoadState<SpanUsage>;
+  docsUrl: string;
+};
+
+/** The highest use of the last hour, and when the month is used up. */
+function LimitsAndMonth({ limits, quota, usage, docsUrl }: LimitsProps) {
+  return h(
+    'div',
+    null,
+    h(LimitsPanel, { loaded: limits, what: 'your limits', more: { href: `${docsUrl}/limits`, link: 'About limits' } }),
+    h(
+      'section',
+      { class: 'card panel', 'aria-label': 'This month' },
+      h(LoadedView<Quota>, {
+        loaded: quota,
+        what: 'your quota',
+        lines: 2,
+        children: (value) => {
+          const { week, at } = usage.value ?? {};
+          const until = week && at && usedUpAt(value, week.chargedTokens, at);
+          return h(MonthNote, { quota: value, usedUpAt: until || undefined });
+        },
+      }),
+    ),
+  );
+}

@@ -1,0 +1,141 @@
+import test from 'ava';
+import { concernsOf } from '../../../ingress/console/overview/attention.ts';
+import { programFor } from '../../../ingress/console/overview/call-the-api.ts';
+import {
+  changeWords,
+  forecastOf,
+  hoursIn,
+  seriesOf,
+  stepsOf,
+  sumsBy,
+  usedUpAt,
+} from '../../../ingress/console/overview/hours-report.ts';
+import type { Batch } from '../../../ingress/routes/present-batch.ts';
+import type { Key } from '../../../ingress/routes/present-key.ts';
+import type { UsageReport, UsageRow } from '../../../ingress/usage/usage-report.ts';
+
+const now = Date.parse('2026-11-30T07:20:00Z');
+const counts = {
+  ...{ requests: 0, failed: 0, cancelled: 0, promptTokens: 0, cachedTokens: 0 },
+  ...{ completionTokens: 0, chargedTokens: 0, overageTokens: 0 },
+};
+const row = (hour: string, more: Partial<UsageRow>): UsageRow => ({
+  ...counts,
+  hour: `2026-11-${hour}:00:00Z`,
+  ...more,
+});
+const total = (more: Partial<UsageReport['total']> = {}): UsageReport['total'] => ({ ...counts, ...more });
+
+test('a span ends with the present hour, and the one before it ends where it begins', (t) => {
+  t.deepEqual(hoursIn('day', now), { start: '2026-11-29T08', end: '2026-11-30T07' });
+  t.deepEqual(hoursIn('day', now, 1), { start: '2026-11-28T08', end: '2026-11-29T07' });
+  const { times, stepSeconds } = stepsOf('day', now);
+  t.deepEqual([times.length, stepSeconds], [24, 3_600]);
+  const days = stepsOf('month', now);
+  t.is(days.stepSeconds, 86_400);
+  t.is(days.times.length, 31);
+  t.is(new Date((days.times.at(-1) ?? 0) * 1_000).toISOString(), '2026-11-30T00:00:00.000Z');
+});
+
+test('hours without usage are 0, and hours of a day are summed in a long span', (t) => {
+  const rows = [row('30T07', { requests: 3 }), row('30T06', { requests: 4 }), row('29T08', { requests: 5 })];
+  const requests = ({ requests: number }: UsageRow) => number;
+  const ofDay = sumsBy(rows, stepsOf('day', now), requests);
+  t.deepEqual([ofDay[0], ofDay[1], ofDay.at(-2), ofDay.at(-1)], [5, 0, 4, 3]);
+  t.deepEqual(sumsBy(rows, stepsOf('month', now), requests).slice(-2), [5, 7]);
+});
+
+test('a chart has the outcomes that there were, and of models and keys the most used', (t) => {
+  const steps = stepsOf('day', now);
+  const wanted = { ...steps, nameOfKey: (id: string | null) => id ?? 'sign-in token' };
+  const rows = [row('30T07', { requests: 9, failed: 2, cancelled: 1, refused: 4 })];
+  const outcomes = seriesOf(rows, { ...wanted, by: 'outcome' });
+  t.deepEqual(
+    outcomes.map(({ name, values }) => [name, values.at(-1)]),
+    [
+      ['completed', 6],
+      ['client left', 1],
+      ['refused', 4],
+      ['failed', 2],
+    ],
+  );
+  t.deepEqual(
+    seriesOf([row('30T07', { requests: 1 })], { ...wanted, by: 'outcome' }).map(({ name }) => name),
+    ['completed'],
+  );
+  const keys = Array.from({ length: 8 }, (_, index) => row('30T07', { key: `k${index}`, requests: index + 1 }));
+  t.deepEqual(
+    seriesOf([...keys, row('30T06', { key: null, requests: 2 })], { ...wanted, by: 'key' }).map(({ name }) => name),
+    ['k7', 'k6', 'k5', 'k4', 'k3', 'others'],
+  );
+  const costs = [row('30T07', { model: 'a', cost: '0.5' }), row('30T07', { model: 'b', cost: '0' })];
+  t.deepEqual(
+    seriesOf(costs, { ...wanted, by: 'cost' }).map(({ name }) => name),
+    ['a'],
+  );
+});
+
+test('the forecast adds the rest of the month at the rate of the last week', (t) => {
+  const soon = Date.parse('2026-11-20T00:00:00Z');
+  t.is(forecastOf({ month: total({ cost: '10' }), week: total({ cost: '7' }) }, soon), 21);
+  t.is(forecastOf({ month: total(), week: total() }, soon), undefined);
+});
+
+test('an allowance is used up before it is renewed, or is not said to be', (t) => {
+  const day = 86_400_000;
+  t.is(usedUpAt({ remaining: 200, resetDate: '2026-12-31' }, 700, now), now + 2 * day);
+  t.is(usedUpAt({ remaining: 200, resetDate: '2026-12-01' }, 700, now), undefined);
+  for (const [remaining, week] of [
+    [null, 700],
+    [0, 700],
+    [200, 0],
+  ] as const)
+    t.is(usedUpAt({ remaining, resetDate: '2026-12-31' }, week, now), undefined);
+});
+
+test('a change is in percent, and there is none from nothing', (t) => {
+  t.deepEqual(
+    [changeWords(112, 100), changeWords(80, 100), changeWords(5, 5), changeWords(5, 0)],
+    ['▲ 12 %', '▼ 20 %', 'as many', undefined],
+  );
+});
+
+test('errors by code, keys that end within a week and batches with failed lines need attention', (t) => {
+  const report = { total: total({ errors: { rate_limit_exceeded: 2, UPSTREAMS_EXHAUSTED: 9 } }) } as UsageReport;
+  const key = (id: string, hours: number) =>
+    ({ id, name: id, state: 'active', expires_at: Math.floor(now / 1_000) + hours * 3_600, valid_until: null }) as Key;
+  const batch = (id: string, status: string, failed: number) =>
+    ({ id, status, request_counts: { total: 10, completed: 10 - failed, failed } }) as Batch;
+  const concerns = concernsOf(
+    {
+      usage: report,
+      keys: [key('soon', 40), key('later', 400)],
+      batches: [
+        batch('batch_1', 'completed', 3),
+        batch('batch_2', 'cancelled', 9),
+        batch('batch_3', 'completed', 0),
+        batch('batch_4', 'failed', 0),
+      ],
+    },
+    now,
+  );
+  t.deepEqual(
+    concerns.map(({ label, tone, text }) => [label, tone, text]),
+    [
+      ['UPSTREAMS_EXHAUSTED', 'bad', '9 requests'],
+      ['rate_limit_exceeded', 'warning', '2 requests'],
+      ['key', 'warning', '"soon" expires in 1 d 16 h'],
+      ['batch', 'warning', '3 of 10 lines failed'],
+      ['batch', 'warning', 'batch_4 did not run'],
+    ],
+  );
+});
+
+test('a program has the base address and the model, and takes the key from the environment', (t) => {
+  for (const language of ['curl', 'node', 'python'] as const) {
+    const program = programFor(language, { baseUrl: 'https://ai.example.com', model: 'small-chat' });
+    t.true(program.includes('https://ai.example.com/openai/v1'));
+    t.true(program.includes('small-chat'));
+    t.regex(program, /KEY/);
+  }
+});
