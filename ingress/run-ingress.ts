@@ -33,6 +33,7 @@ import { type Listener, listen } from './listener/listener.ts';
 import { createIngressMetrics, type IngressMetrics } from './metrics.ts';
 import { answerBrokenRequest } from './middleware/answer-errors.ts';
 import { securityHeaders } from './middleware/security-headers.ts';
+import { notePlanFiles } from './note-plan-files.ts';
 import { openAuthentication } from './open-authentication.ts';
 import { type Connections, openConnections, openWaiting } from './open-connections.ts';
 import { type OpenedPlanFile, openPlanFile } from './open-plan-file.ts';
@@ -100,6 +101,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   );
   const requestsToEnd = parts.use(createRequestsToEnd({ redis, log }));
   let listener: Listener | undefined;
+  parts.use(notePlanFiles({ planFile, store, redis, log }));
   const fleet = parts.use(await opened.follow(redis, () => describeLoad({ listener, waitingRequests, ...observed })));
   const app = createApp({
     log,

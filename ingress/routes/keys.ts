@@ -19,7 +19,7 @@ import {
   rotateKey as rotate,
 } from '../authentication/change-keys.ts';
 import type { RequestsToEnd } from '../requests/requests-to-end.ts';
-import { emptyObject } from './developer-keys.ts';
+import { byOwner, emptyObject } from './developer-keys.ts';
 import { keyChangeBody, keyFieldsOf, newKeyBody, rotationBody } from './key-fields.ts';
 import {
   createdKeySchema,
@@ -115,14 +115,14 @@ export const keyRoutes: readonly Route[] = [
     refusals: ['CONFLICT'],
     limits: ['settings_limit'],
     noStore: true,
-    async handle(request, { store, authentication: { changeAccount, peppers } }) {
+    async handle(request, { store, authentication: { changeRecorded, peppers } }) {
       const { planFile, caller, now, at, body } = request;
       const { name, ...others } = body;
       const fields: KeyFields = { ...keyFieldsOf(others, { now, planFile }), name };
-      const { account: id, version } = caller;
+      const { account: id } = caller;
       const { key, stored } = newKey(peppers, at);
       const decide = create({ account: id, plan: planFile.defaultPlan, key: stored, fields });
-      const account = await changeAccount(id, decide, version);
+      const account = await changeRecorded(id, decide, byOwner(request));
       return { ...(await present(request, store, { account, id: stored.id })), key };
     },
   }),
@@ -147,12 +147,12 @@ export const keyRoutes: readonly Route[] = [
     },
     limits: ['settings_limit'],
     noStore: true,
-    async handle(request, { store, authentication: { changeAccount, peppers } }) {
+    async handle(request, { store, authentication: { changeRecorded, peppers } }) {
       const { planFile, caller, at } = request;
-      const { account: id, version } = caller;
+      const { account: id } = caller;
       const { key, stored } = newKey(peppers, at);
       const decide = createConsoleKey({ account: id, plan: planFile.defaultPlan, key: stored });
-      const account = await changeAccount(id, decide, version);
+      const account = await changeRecorded(id, decide, byOwner(request));
       return { ...(await present(request, store, { account, id: stored.id })), key };
     },
   }),
@@ -219,11 +219,11 @@ export const keyRoutes: readonly Route[] = [
     limits: ['settings_limit'],
     params,
     noStore: true,
-    async handle(request, { store, authentication: { changeAccount } }) {
+    async handle(request, { store, authentication: { changeRecorded } }) {
       const { planFile, caller, now, at, body } = request;
       const { key: id } = request.params;
       const fields = keyFieldsOf(body, { now, planFile });
-      const changed = await changeAccount(caller.account, changeKey({ id, fields, at }), caller.version);
+      const changed = await changeRecorded(caller.account, changeKey({ id, fields, at }), byOwner(request));
       return present(request, store, { account: changed, id });
     },
   }),
@@ -252,12 +252,12 @@ export const keyRoutes: readonly Route[] = [
     limits: ['settings_limit'],
     params,
     noStore: true,
-    async handle(request, { store, authentication: { changeAccount, peppers } }) {
+    async handle(request, { store, authentication: { changeRecorded, peppers } }) {
       const { caller, at, body } = request;
       const { key: id } = request.params;
       const { key, stored } = newKey(peppers, at);
       const rotation = rotate({ named: { id }, key: stored, graceMs: body.grace_seconds * 1000 });
-      const account = await changeAccount(caller.account, rotation, caller.version);
+      const account = await changeRecorded(caller.account, rotation, byOwner(request));
       const replaces = await present(request, store, { account, id });
       return { ...(await present(request, store, { account, id: stored.id })), key, replaces };
     },
@@ -285,11 +285,11 @@ export const keyRoutes: readonly Route[] = [
     limits: ['settings_limit'],
     params,
     noStore: true,
-    async handle(request, { store, authentication: { changeAccount }, queue: { requestsToEnd } }) {
+    async handle(request, { store, authentication: { changeRecorded }, queue: { requestsToEnd } }) {
       const { at, query } = request;
-      const { account, version } = request.caller;
+      const { account } = request.caller;
       const { key: id } = request.params;
-      const changed = await changeAccount(account, revoke({ named: { id }, at }), version);
+      const changed = await changeRecorded(account, revoke({ named: { id }, at }), byOwner(request));
       if (changed !== undefined && query.end_requests === 'true') {
         const keyIds = endedWith(changed, id, at);
         await endKeyRequests({ store, requestsToEnd }, { account, keyIds, at });

@@ -7,6 +7,8 @@ const topUp = z.object({ id: z.string(), tokens: z.int().positive() });
 
 const step = z.object({ from: z.string(), to: z.string() });
 
+const redeemedCode = z.object({ id: z.string(), note: z.string().nullable() });
+
 /** A change of an account. `by` is the account that made it, or the device itself. */
 const changeSchema = z.object({
   at: date,
@@ -19,6 +21,7 @@ const changeSchema = z.object({
   suspended: z.boolean().optional(),
   overageEnabled: z.boolean().optional(),
   topUp: topUp.optional(),
+  codeRedeemed: redeemedCode.optional(),
   batchCancelled: z.string().optional(),
   requestEnded: z.string().optional(),
   backendPaused: z.object({ backend: z.string(), minutes: z.int().positive() }).optional(),
@@ -58,7 +61,7 @@ export type Account = Omit<z.infer<typeof accountSchema>, 'changes'> & { changes
 
 /**
  * `keyMinted`, `keyRevoked`, `keyChanged` and both values of `keyRotated` are key ids. `plan` names both plans. `topUp` has
- * its id. `batchCancelled` and `requestEnded` are ids of what an operator has cancelled or ended. `backendPaused` and
+ * its id; `codeRedeemed` is beside it if a code was redeemed. `batchCancelled` and `requestEnded` are ids of what an operator has cancelled or ended. `backendPaused` and
  * `backendResumed` are in the account of the operator who did that. `origin` exists while the change is made:
  * the account's document does not keep it, but its audit record does.
  */
@@ -67,19 +70,8 @@ export type Change = z.infer<typeof changeSchema> & { origin?: Origin };
 /** The client address that a change came from, and its reason. */
 export type Origin = { address: string; reason: string | null };
 
-/** What an audit record says of a change: the changed settings, or what an operator has ended. */
-export const auditedChangeSchema = changeSchema.pick({
-  plan: true,
-  overageEnabled: true,
-  topUp: true,
-  suspended: true,
-  keyRevoked: true,
-  batchCancelled: true,
-  requestEnded: true,
-  backendPaused: true,
-  backendResumed: true,
-  accountRemoved: true,
-});
+/** What an audit record says of a change of an account. */
+export const auditedChangeSchema = changeSchema.omit({ at: true, by: true });
 
 /** The sum of all top-ups of the allowance of `month` (`YYYY-MM`, UTC). */
 export type MonthTopUp = z.infer<typeof monthTopUpSchema>;
