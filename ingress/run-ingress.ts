@@ -34,6 +34,7 @@ import { type Listener, listen } from './listener/listener.ts';
 import { createIngressMetrics, type IngressMetrics } from './metrics.ts';
 import { answerBrokenRequest } from './middleware/answer-errors.ts';
 import { securityHeaders } from './middleware/security-headers.ts';
+import { notePlanFiles } from './note-plan-files.ts';
 import { openAuthentication } from './open-authentication.ts';
 import { type Connections, openConnections, openWaiting } from './open-connections.ts';
 import { type OpenedPlanFile, openPlanFile } from './open-plan-file.ts';
@@ -96,11 +97,11 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
     issuerKeysAgeMs: issuerKeys.ageMs,
   });
 
-  const { authentication, suspensions, readCountersOf } = parts.use(
-    openAuthentication({ ...common, signIn, release, outboxLengthMax }),
-  );
+  const opening = openAuthentication({ ...common, signIn, release, outboxLengthMax });
+  const { authentication, suspensions, readCountersOf } = parts.use(opening);
   const requestsToEnd = parts.use(createRequestsToEnd({ redis, log }));
   let listener: Listener | undefined;
+  parts.use(notePlanFiles({ planFile: opened.planFile, store, redis, log }));
   const describe = () => describeLoad({ ...counting, listener, waitingRequests, ...observed });
   const fleet = parts.use(await opened.follow(redis, describe, counting.fleetCounts));
   const app = createApp({

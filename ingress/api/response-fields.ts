@@ -7,6 +7,8 @@ export const seconds = z.int().nonnegative().meta({ description: 'Seconds since 
 /** The last second of the year 9999, for times that clients choose. */
 export const latestTime = 253_402_300_799;
 export const time = z.iso.datetime();
+/** A time that a client gives. */
+export const givenTime = z.iso.datetime('expected a time as 2026-03-01T14:00:00Z').transform((text) => new Date(text));
 export const date = z.iso.date();
 export const keyId = z.string().nullable().meta({ description: 'The API key that was used; null: a sign-in token.' });
 export const displayName = z

@@ -21,6 +21,7 @@ const furtherKeysMax = 100;
 /** A key keeps access to what the last of the keys before it have made. */
 const replacedKept = 20;
 const keysCreatedPerDayMax = 1_000;
+const consoleKeyMs = 3_600_000;
 const dayMs = 86_400_000;
 
 /**
@@ -34,8 +35,9 @@ export type NamedKey = { id: string } | { hashes: readonly string[] } | { displa
  * all other ends are final. Every change first ends the keys whose grace is over. Every other transition leaves the account unchanged.
  *
  *   none     create, mint   active; a mint beside a default key: none
- *   active   change         active, or expired once its end has come; not the default key
- *   active   rotate         rotated, valid until its grace is over, and a new key is active
+ *   active   change         active, or expired once its end has come; not the default key, nor that of the console
+ *   active   rotate         rotated, valid until its grace is over, and a new key is active; not the key of the console
+ *   active   create another key of the console   revoked, or expired; only the key of the console
  *   active   revoke         revoked
  *   rotated  change         rotated, in its grace
  *   rotated  revoke         revoked, in its grace
@@ -65,6 +67,27 @@ export function createKey({ fields, ...creation }: Creation & { fields: KeyField
 }
 
 /**
+ * Creates the key of the console, which ends the one before it. It is neither one of the 100 keys nor of the 1,000 of a day
+ * (contract.md#i6-key-of-the-console).
+ */
+export function createConsoleKey({ account: id, plan, key }: Creation) {
+  return (known: Account | undefined): Decision<Account, Account> => {
+    const at = key.createdAt;
+    const account = known ?? newAccount(id, plan, at);
+    const earlier = account.keys.filter((each) => isLive(each) && isConsoleKey(each));
+    const left = earlier.map((each) =>
+      isValid(each, at) ? ended(each, 'revoked', at) : ended(each, 'expired', each.expiresAt ?? at),
+    );
+    const created: Key = { ...key, ...consoleFields, expiresAt: new Date(at.getTime() + consoleKeyMs) };
+    const keys = [...account.keys.filter((each) => !earlier.includes(each)), created, ...left];
+    const keyRevoked = left.find(({ state }) => state === 'revoked')?.id;
+    const change = { at, keyMinted: key.id, ...(keyRevoked !== undefined && { keyRevoked }) };
+    const next = withKeys(account, keys, change);
+    return { result: next, next };
+  };
+}
+
+/**
  * Replaces these fields; one that is undefined is removed. Undefined if there is no such key. Fails with `CONFLICT` if it cannot change.
  */
 export function changeKey({ id, fields, at }: { id: string; fields: Partial<KeyFields>; at: Date }) {
@@ -73,6 +96,7 @@ export function changeKey({ id, fields, at }: { id: string; fields: Partial<KeyF
     if (known === undefined || found === undefined) return { result: undefined };
     if (hasEnded(found, at)) throw keyEnded();
     if (isDefaultKey(found)) throw new ApiError('CONFLICT', 'The default key has no settings. Create a further key.');
+    if (isConsoleKey(found)) throw consoleKeyFixed();
     const key = withMonth(withoutUndefined({ ...found, ...fields }), found.limits, at);
     if (isDeepStrictEqual(key, found)) return { result: known };
     const keys = known.keys.map((each) => (each.id === id ? key : each));
@@ -93,6 +117,7 @@ export function rotateKey({ named, key, graceMs = 0 }: { named: NamedKey; key: N
     const old = findNamed(known, named);
     if (known === undefined || old === undefined) return { result: undefined };
     if (old.state === 'rotated' || hasEnded(old, at)) throw keyEnded();
+    if (isConsoleKey(old)) throw consoleKeyFixed();
     if (isOver(old.expiresAt, at)) {
       throw new ApiError('CONFLICT', 'This key has expired. Give it a later end, or create another one.');
     }
@@ -172,6 +197,15 @@ function newDevice(id: string, plan: string, createdAt: Date): Account {
 
 const defaultFields = { name: 'default', isDefault: true, state: 'active' } as const;
 
+/** It is for trying requests: it uses no files and no batches. */
+const consoleFields = {
+  name: 'console',
+  isDefault: false,
+  purpose: 'console',
+  state: 'active',
+  files: 'none',
+} as const satisfies Partial<Key>;
+
 function withNewKey(
   known: Account | undefined,
   { account: id, plan, key }: Creation,
@@ -201,8 +235,17 @@ function keyEnded(): ApiError {
   return new ApiError('CONFLICT', 'This key was rotated or revoked, and cannot change any more.');
 }
 
+function consoleKeyFixed(): ApiError {
+  return new ApiError('CONFLICT', 'The key of the console has no settings, and is not rotated. Create a further key.');
+}
+
+function isConsoleKey({ purpose }: Key): boolean {
+  return purpose === 'console';
+}
+
 function requireRoom({ keys }: Account, at: Date): void {
-  if (keys.filter((key) => !isDefaultKey(key) && isValid(key, at)).length <= furtherKeysMax) return;
+  const further = keys.filter((key) => !isDefaultKey(key) && !isConsoleKey(key) && isValid(key, at));
+  if (further.length <= furtherKeysMax) return;
   const message = `The account has ${furtherKeysMax} further keys that are valid, and can have no more. Revoke one first.`;
   throw new ApiError('CONFLICT', message);
 }
@@ -220,8 +263,10 @@ function withoutUndefined(key: Key): Key {
 
 const expiredKept = 100;
 const endedKept = 100;
+/** One can be made each second. */
+const endedConsoleKeysKept = 20;
 
-/** Returns the default key, then further keys, then those that have ended, latest first: at most 401. */
+/** Returns the default key, then further keys, then those that have ended, latest first: at most 422. */
 export function keysOf({ keys }: Pick<Account, 'keys'>): Key[] {
   const live = keys.filter(isLive);
   return [
@@ -270,8 +315,11 @@ function settled(keys: readonly Key[], at: Date): Key[] {
   });
   const endOf = ({ endedAt }: Key) => endedAt?.getTime() ?? 0;
   const over = all.filter((key) => !isLive(key)).toSorted((one, other) => endOf(one) - endOf(other));
-  const isKept = (key: Key, index: number) =>
-    over.slice(index + 1).filter(({ isDefault }) => isDefault === key.isDefault).length < endedKept;
+  const isKept = (key: Key, index: number) => {
+    const { isDefault, purpose } = key;
+    const later = over.slice(index + 1).filter((each) => each.isDefault === isDefault && each.purpose === purpose);
+    return later.length < (isConsoleKey(key) ? endedConsoleKeysKept : endedKept);
+  };
   return [...all.filter(isLive), ...over.filter(isKept)];
 }
 

@@ -1,8 +1,14 @@
 import { z } from 'zod';
 import { ApiError } from '../../shared/errors.ts';
-import { type Change, isGone, monthOf, type Account as StoredAccount } from '../../shared/store/records/account.ts';
+import {
+  auditedChangeSchema,
+  type Change,
+  isGone,
+  monthOf,
+  type Account as StoredAccount,
+} from '../../shared/store/records/account.ts';
 import type { ListedAccount } from '../../shared/store/records/account-store.ts';
-import { type AuditRecord, recordsOf } from '../../shared/store/records/audit-records.ts';
+import { type AuditRecord, auditKinds, recordsOf } from '../../shared/store/records/audit-records.ts';
 import type { Store } from '../../shared/store/records/store.ts';
 import { limitParameter } from '../api/lists.ts';
 import { count, displayName, nameFieldOf, time } from '../api/response-fields.ts';
@@ -27,6 +33,8 @@ const accountsQuery = z.strictObject({
 });
 
 const shownRecordsMax = 200;
+/** Keys can change often, and would hide the other changes. */
+const kindsBesideKeys = auditKinds.filter((kind) => kind !== 'key');
 
 const shownBatchesMax = 20;
 
@@ -44,15 +52,20 @@ const topUp = z.strictObject({ id: z.string(), tokens: z.int().positive() });
 
 const step = z.strictObject({ from: z.string(), to: z.string() });
 
-export const auditedChange = z.strictObject({
+/** What was changed, of an account. */
+export const changeOfAccount = z.strictObject({
   plan: step.optional(),
   suspended: z.boolean().optional(),
   overageEnabled: z.boolean().optional(),
   topUp: topUp.optional(),
-  keyRevoked: z
-    .string()
+  codeRedeemed: z
+    .strictObject({ id: z.string(), note: z.string().nullable() })
     .optional()
-    .meta({ description: 'A key; in the audit trail only if an operator has revoked it.' }),
+    .meta({ description: 'The top-up code that `topUp` is of.' }),
+  keyMinted: z.string().optional().meta({ description: 'A key that was created.' }),
+  keyRotated: step.optional().meta({ description: 'A key, and the one that replaces it.' }),
+  keyChanged: z.string().optional().meta({ description: 'A key whose settings were changed.' }),
+  keyRevoked: z.string().optional().meta({ description: 'A key that was revoked.' }),
   batchCancelled: z.string().optional().meta({ description: 'A batch that an operator has cancelled.' }),
   requestEnded: z.string().optional().meta({ description: 'A request that an operator has ended.' }),
   backendPaused: z
@@ -66,10 +79,7 @@ export const auditedChange = z.strictObject({
 const accountChange = z.strictObject({
   at: time,
   by: z.string(),
-  keyMinted: z.string().optional(),
-  keyRotated: step.optional(),
-  keyChanged: z.string().optional(),
-  ...auditedChange.shape,
+  ...changeOfAccount.shape,
 });
 
 /** After a change: without batches, which it does not affect. */
@@ -176,7 +186,7 @@ export const accountRoutes: readonly Route[] = [
     params: { account: accountParameter },
     async handle({ params: { account: id }, at }, { store }) {
       // Read before the account, so that the changes of the account are at least as new.
-      const records = await store.audit.listAudit({ account: id, limit: shownRecordsMax });
+      const records = await store.audit.listAudit({ account: id, kind: kindsBesideKeys, limit: shownRecordsMax });
       const account = await findPresent(store, id);
       const shown = presentAccount(account, at, records);
       const batches = await store.batches.listBatches(id, { limit: shownBatchesMax, order: 'desc' });
@@ -217,7 +227,9 @@ export function presentAccount(
 
 function earlierChanges(account: StoredAccount, records: readonly AuditRecord[]): Change[] {
   const shown = new Set(recordsOf(account).map(({ id }) => id));
-  return records.filter(({ id }) => !shown.has(id)).map(({ at, actor, change }) => ({ at, by: actor, ...change }));
+  return records
+    .filter(({ id }) => !shown.has(id))
+    .map(({ at, actor, change }) => ({ at, by: actor ?? account.id, ...auditedChangeSchema.parse(change) }));
 }
 
 function withoutOrigin({ origin: _, ...change }: Change): Change {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { defaultKeyOf } from '../../shared/store/records/key.ts';
 import { time } from '../api/response-fields.ts';
-import { named, type Route, route } from '../api/route.ts';
+import { named, type Route, type RouteRequest, route } from '../api/route.ts';
 import { displayPart, isMaskedKey, isWellFormedKey, maskKey, newKey } from '../authentication/api-key.ts';
 import { invalidKey, keyCredential } from '../authentication/authorization.ts';
 import { mintKey, type NamedKey, revokeKey, rotateKey } from '../authentication/change-keys.ts';
@@ -135,11 +135,12 @@ export const developerKeyRoutes: readonly Route[] = [
     answers: { description: 'The key.', schema: mintedKeySchema, example: { key: fullKey, plan: 'free' } },
     limits: ['settings_limit'],
     noStore: true,
-    async handle({ planFile, caller, at }, { authentication: { changeAccount, peppers } }) {
-      const { account: id, version } = caller;
+    async handle(request, { authentication: { changeRecorded, peppers } }) {
+      const { planFile, caller, at } = request;
+      const { account: id } = caller;
       const { key, stored } = newKey(peppers, at);
       const decide = mintKey({ account: id, plan: planFile.defaultPlan, key: stored });
-      const { minted, account } = await changeAccount(id, decide, version);
+      const { minted, account } = await changeRecorded(id, decide, byOwner(request));
       return { key: minted ? key : maskKey(defaultKeyOf(account)?.display ?? ''), plan: account.plan };
     },
   }),
@@ -164,11 +165,11 @@ export const developerKeyRoutes: readonly Route[] = [
     refusals: ['INVALID_KEY'],
     limits: ['settings_limit'],
     noStore: true,
-    async handle({ caller, at, body }, { authentication: { changeAccount, peppers } }) {
+    async handle(request, { authentication: { changeRecorded, peppers } }) {
+      const { caller, at, body } = request;
       const named = nameKey(body.key, peppers);
       const { key, stored } = newKey(peppers, at);
-      const { account: id, version } = caller;
-      const account = await changeAccount(id, rotateKey({ named, key: stored }), version);
+      const account = await changeRecorded(caller.account, rotateKey({ named, key: stored }), byOwner(request));
       if (account === undefined) throw invalidKey();
       return { key, plan: account.plan, rotated: true as const };
     },
@@ -191,15 +192,22 @@ export const developerKeyRoutes: readonly Route[] = [
     refusals: ['INVALID_KEY'],
     limits: ['settings_limit'],
     noStore: true,
-    async handle({ caller, at, body }, { authentication: { changeAccount, peppers } }) {
-      const { key } = body;
-      const { account: id, version } = caller;
-      const account = await changeAccount(id, revokeKey({ named: nameKey(key, peppers), at }), version);
+    async handle(request, { authentication: { changeRecorded, peppers } }) {
+      const { caller, at, body } = request;
+      const decide = revokeKey({ named: nameKey(body.key, peppers), at });
+      const account = await changeRecorded(caller.account, decide, byOwner(request));
       if (account === undefined) throw invalidKey();
-      return { key: maskKey(key), plan: account.plan, revoked: true as const };
+      return { key: maskKey(body.key), plan: account.plan, revoked: true as const };
     },
   }),
 ];
+
+type OwnerRequest = Pick<RouteRequest<'signIn'>, 'caller' | 'address' | 'requestId'>;
+
+/** What the record and the log have of a request that changes its own account. */
+export function byOwner({ caller: { version: checkedVersion }, address, requestId }: OwnerRequest) {
+  return { requestId, checkedVersion, origin: { address, reason: null } };
+}
 
 /** A text that is not a key gets the same error as a key of another account. */
 function nameKey(text: string, peppers: readonly string[]): NamedKey {

@@ -11,6 +11,7 @@ import { newKey } from '../authentication/api-key.ts';
 import {
   changeKey,
   createKey as create,
+  createConsoleKey,
   endedWith,
   findKey,
   keysOf,
@@ -18,6 +19,7 @@ import {
   rotateKey as rotate,
 } from '../authentication/change-keys.ts';
 import type { RequestsToEnd } from '../requests/requests-to-end.ts';
+import { byOwner, emptyObject } from './developer-keys.ts';
 import { keyChangeBody, keyFieldsOf, newKeyBody, rotationBody } from './key-fields.ts';
 import {
   createdKeySchema,
@@ -56,6 +58,7 @@ const exampleKey = {
   name: 'nightly import',
   key: 'svc_Ab3xYz****',
   default: false,
+  purpose: null,
   state: 'active',
   created_at: 1_767_225_600,
   expires_at: 1_798_761_600,
@@ -71,6 +74,18 @@ const exampleKey = {
 } as const;
 
 const unused = { ...exampleKey, last_used_at: null, usage: { month: '2026-01', requests: 0, tokens: 0 } };
+
+const exampleConsoleKey = {
+  ...unused,
+  name: 'console',
+  key: fullKey,
+  purpose: 'console',
+  expires_at: exampleKey.created_at + 3_600,
+  endpoints: null,
+  allowed_ips: null,
+  limits: null,
+  files: 'none',
+} as const;
 
 const { name, expires_at, endpoints, allowed_ips } = exampleKey;
 
@@ -100,14 +115,44 @@ export const keyRoutes: readonly Route[] = [
     refusals: ['CONFLICT'],
     limits: ['settings_limit'],
     noStore: true,
-    async handle(request, { store, authentication: { changeAccount, peppers } }) {
+    async handle(request, { store, authentication: { changeRecorded, peppers } }) {
       const { planFile, caller, now, at, body } = request;
       const { name, ...others } = body;
       const fields: KeyFields = { ...keyFieldsOf(others, { now, planFile }), name };
-      const { account: id, version } = caller;
+      const { account: id } = caller;
       const { key, stored } = newKey(peppers, at);
       const decide = create({ account: id, plan: planFile.defaultPlan, key: stored, fields });
-      const account = await changeAccount(id, decide, version);
+      const account = await changeRecorded(id, decide, byOwner(request));
+      return { ...(await present(request, store, { account, id: stored.id })), key };
+    },
+  }),
+  /**
+   * Creates the key with which the console tries requests, and ends the one before it (contract.md#i6-key-of-the-console). If the answer is
+   * lost, a repeat ends the key that no one has seen.
+   */
+  route({
+    id: 'createConsoleKey',
+    method: 'POST',
+    path: '/v1/keys/console',
+    access: 'signIn',
+    tag: 'Keys',
+    summary: 'Create the key of the console',
+    description:
+      'A further key named `console`, for requests that a person tries. It ends in an hour, uses no files and no batches, and cannot be changed or rotated. An account has one at a time: the earlier one stops working. It does not count among the 100 further keys nor among the keys of a day.',
+    body: { schema: emptyObject, example: {} },
+    answers: {
+      description: 'The key, in full only this once.',
+      schema: createdKeySchema,
+      example: exampleConsoleKey,
+    },
+    limits: ['settings_limit'],
+    noStore: true,
+    async handle(request, { store, authentication: { changeRecorded, peppers } }) {
+      const { planFile, caller, at } = request;
+      const { account: id } = caller;
+      const { key, stored } = newKey(peppers, at);
+      const decide = createConsoleKey({ account: id, plan: planFile.defaultPlan, key: stored });
+      const account = await changeRecorded(id, decide, byOwner(request));
       return { ...(await present(request, store, { account, id: stored.id })), key };
     },
   }),
@@ -163,7 +208,7 @@ export const keyRoutes: readonly Route[] = [
     tag: 'Keys',
     summary: 'Change a further key',
     description:
-      'Replaces the fields that are sent; null removes one. It applies to every request that begins after the answer. `CONFLICT` for the default key, which has no settings, and for a key that was rotated or revoked.',
+      'Replaces the fields that are sent; null removes one. It applies to every request that begins after the answer. `CONFLICT` for the default key and that of the console, which have no settings, and for a key that was rotated or revoked.',
     body: { schema: keyChangeBody, example: { models: ['small-chat'], expires_at: null } },
     answers: {
       description: 'The key, masked.',
@@ -174,11 +219,11 @@ export const keyRoutes: readonly Route[] = [
     limits: ['settings_limit'],
     params,
     noStore: true,
-    async handle(request, { store, authentication: { changeAccount } }) {
+    async handle(request, { store, authentication: { changeRecorded } }) {
       const { planFile, caller, now, at, body } = request;
       const { key: id } = request.params;
       const fields = keyFieldsOf(body, { now, planFile });
-      const changed = await changeAccount(caller.account, changeKey({ id, fields, at }), caller.version);
+      const changed = await changeRecorded(caller.account, changeKey({ id, fields, at }), byOwner(request));
       return present(request, store, { account: changed, id });
     },
   }),
@@ -191,7 +236,7 @@ export const keyRoutes: readonly Route[] = [
     tag: 'Keys',
     summary: 'Rotate a key, with a grace period',
     description:
-      'The new key has the settings of the old one, which stays valid for `grace_seconds`. Works for the default key, too. `CONFLICT` for a key that has ended or expired.',
+      'The new key has the settings of the old one, which stays valid for `grace_seconds`. Works for the default key, too. `CONFLICT` for a key that has ended or expired, and for that of the console.',
     body: { schema: rotationBody, example: { grace_seconds: 86_400 } },
     answers: {
       description: 'The new key, in full only this once, and the old one.',
@@ -207,12 +252,12 @@ export const keyRoutes: readonly Route[] = [
     limits: ['settings_limit'],
     params,
     noStore: true,
-    async handle(request, { store, authentication: { changeAccount, peppers } }) {
+    async handle(request, { store, authentication: { changeRecorded, peppers } }) {
       const { caller, at, body } = request;
       const { key: id } = request.params;
       const { key, stored } = newKey(peppers, at);
       const rotation = rotate({ named: { id }, key: stored, graceMs: body.grace_seconds * 1000 });
-      const account = await changeAccount(caller.account, rotation, caller.version);
+      const account = await changeRecorded(caller.account, rotation, byOwner(request));
       const replaces = await present(request, store, { account, id });
       return { ...(await present(request, store, { account, id: stored.id })), key, replaces };
     },
@@ -240,11 +285,11 @@ export const keyRoutes: readonly Route[] = [
     limits: ['settings_limit'],
     params,
     noStore: true,
-    async handle(request, { store, authentication: { changeAccount }, queue: { requestsToEnd } }) {
+    async handle(request, { store, authentication: { changeRecorded }, queue: { requestsToEnd } }) {
       const { at, query } = request;
-      const { account, version } = request.caller;
+      const { account } = request.caller;
       const { key: id } = request.params;
-      const changed = await changeAccount(account, revoke({ named: { id }, at }), version);
+      const changed = await changeRecorded(account, revoke({ named: { id }, at }), byOwner(request));
       if (changed !== undefined && query.end_requests === 'true') {
         const keyIds = endedWith(changed, id, at);
         await endKeyRequests({ store, requestsToEnd }, { account, keyIds, at });

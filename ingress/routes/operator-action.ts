@@ -29,7 +29,7 @@ export async function recordAction(
   { account, ...done }: { account: string; action: Action; by: ActionOrigin },
 ): Promise<void> {
   // The account has its last 200 changes only.
-  const records = await store.audit.listAudit({ account, limit: recordsMax });
+  const records = await store.audit.listAudit({ account, kind: ['batch', 'request'], limit: recordsMax });
   if (records.some(({ change }) => isSame(change, done.action))) return;
   const unknown = { id: account, plan: planFile.defaultPlan };
   await authentication.changeRecorded(account, decideAction({ ...done, unknown }), { requestId });

@@ -7,6 +7,7 @@ import type { Account } from '../../shared/store/records/account.ts';
 import type { Store } from '../../shared/store/records/store.ts';
 import { claimCode, noSuchCode, type TopUpCode } from '../../shared/store/records/top-up-codes.ts';
 import { named, type Route, route } from '../api/route.ts';
+import { byOwner } from './developer-keys.ts';
 import { exampleQuota, presentQuota, quotaSchema } from './quota.ts';
 import { hashTopUpCode, readTopUpCode, topUpCodeForm } from './top-up-codes.ts';
 
@@ -51,16 +52,15 @@ export const overageRoutes: readonly Route[] = [
     limits: ['settings_limit'],
     counted: true,
     async handle(request, { http, authentication: { changeRecorded } }) {
-      const { requestId, address, planFile, caller, at, body } = request;
-      const { account: id, version } = caller;
+      const { planFile, caller, at, body } = request;
+      const { account: id } = caller;
       const decide = changeSettings({
         settings: { overageEnabled: body.enabled },
         at,
         by: id,
-        origin: { address, reason: null },
         unknown: { id, plan: planFile.defaultPlan },
       });
-      const changed = await changeRecorded(id, ifSelfService(decide, planFile), { requestId, checkedVersion: version });
+      const changed = await changeRecorded(id, ifSelfService(decide, planFile), byOwner(request));
       return presentQuota(request, http.topupUrl, changed);
     },
   }),

@@ -5,6 +5,7 @@ import {
   isDefaultKey,
   type KeyLimits,
   keyFilesSchema,
+  keyPurposeSchema,
   type Key as StoredKey,
   validUntil,
 } from '../../shared/store/records/key.ts';
@@ -33,6 +34,7 @@ export function presentShownKey(key: StoredKey, at: Date): ShownKey {
     name: key.name,
     key: maskKey(key.display),
     default: isDefaultKey(key),
+    purpose: key.purpose ?? null,
     state: state === 'active' && isOver(expiresAt, at) ? 'expired' : state,
     created_at: secondsOf(key.createdAt),
     expires_at: secondsOrNull(expiresAt),
@@ -98,6 +100,7 @@ export const shownKey = z.strictObject({
   name: z.string().meta({ description: '`default` for the key of `POST /v1/keys/developer`.' }),
   key: z.string().meta({ description: 'Masked.' }),
   default: z.boolean(),
+  purpose: keyPurposeSchema.nullable().meta({ description: '`console`: the key of the console; null: any other.' }),
   state: z.enum(['active', 'rotated', 'revoked', 'expired']).meta({
     description: 'A rotated key is valid until `valid_until`.',
   }),

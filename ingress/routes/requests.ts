@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { ApiError, validationError } from '../../shared/errors.ts';
 import { usageOutcomes } from '../../shared/store/usage/usage-record.ts';
 import { exampleList, limitParameter } from '../api/lists.ts';
+import { givenTime } from '../api/response-fields.ts';
 import { type Route, route } from '../api/route.ts';
 import {
   type FoundRequest,
@@ -26,8 +27,6 @@ const nameLengthMax = 128;
 
 const name = z.string().min(1).max(nameLengthMax);
 
-const time = z.iso.datetime('expected a time as 2026-03-01T14:00:00Z').transform((text) => new Date(text));
-
 const requestsQuery = z.strictObject({
   limit: limitParameter({ max: 100, usual: 20 }),
   after: z
@@ -50,8 +49,8 @@ const requestsQuery = z.strictObject({
     .transform(Number)
     .optional()
     .meta({ description: 'Only requests that took longer.', documentedAs: z.int().min(0).optional() }),
-  start: time.optional().meta({ description: 'Only requests that were admitted at this time or later, UTC.' }),
-  end: time.optional().meta({ description: 'Only requests that were admitted before this time, UTC.' }),
+  start: givenTime.optional().meta({ description: 'Only requests that were admitted at this time or later, UTC.' }),
+  end: givenTime.optional().meta({ description: 'Only requests that were admitted before this time, UTC.' }),
   fold_lines: z
     .literal('true')
     .optional()

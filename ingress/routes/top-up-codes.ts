@@ -2,6 +2,8 @@ import { createHash, randomBytes } from 'node:crypto';
 import { ulid } from 'ulid';
 import { z } from 'zod';
 import { validationError } from '../../shared/errors.ts';
+import type { Log } from '../../shared/process/log.ts';
+import type { Store } from '../../shared/store/records/store.ts';
 import {
   noSuchCode,
   revokeCode,
@@ -135,7 +137,7 @@ export const topUpCodeRoutes: readonly Route[] = [
     tag: 'Operators',
     summary: 'Create top-up codes',
     description:
-      'Each adds `tokens` to the month of the account that redeems it, once. Shown only in this response. If the response is lost, list the codes, revoke those, and create others.',
+      'Each adds `tokens` to the month of the account that redeems it, once. Adds one audit record. Shown only in this response. If the response is lost, list the codes, revoke those, and create others.',
     body: { schema: newCodesBody, example: { tokens, count: 1, expires_at: expiresAt, note: exampleCode.note } },
     answers: {
       description: 'The codes.',
@@ -166,6 +168,7 @@ export const topUpCodeRoutes: readonly Route[] = [
       await store.topUpCodes.insertCodes(made.map(({ id, code }) => ({ id, hash: hashTopUpCode(code), ...common })));
       const said = { requestId, by: createdBy, address: createdFrom, tokens, count, note };
       log.info(said, 'top-up codes were created');
+      await copyRecord(made[0]?.id ?? '', { store, log });
       return { object: 'list' as const, data: made.map((each) => ({ ...each, tokens, expires_at: expiresAt })) };
     },
   }),
@@ -197,7 +200,7 @@ export const topUpCodeRoutes: readonly Route[] = [
     access: 'operator',
     tag: 'Operators',
     summary: 'Revoke a top-up code',
-    description: 'Revoking it again changes nothing. `CONFLICT`: an account has redeemed it.',
+    description: 'Adds an audit record. Revoking it again changes nothing. `CONFLICT`: an account has redeemed it.',
     answers: {
       description: 'The code.',
       schema: topUpCodeSchema,
@@ -216,10 +219,18 @@ export const topUpCodeRoutes: readonly Route[] = [
     async handle({ requestId, address: from, caller: { account: by }, at, params: { code: codeId } }, { store, log }) {
       const { code, isNew } = await store.topUpCodes.changeCode(codeId, revokeCode({ by, from, at }));
       if (isNew) log.info({ requestId, by, address: from, code: codeId }, 'a top-up code was revoked');
+      await copyRecord(codeId, { store, log });
       return presentCode(code, at);
     },
   }),
 ];
+
+/** The change is done, and its record is durable. If it cannot be copied now, a repeat or a worker copies it. */
+async function copyRecord(code: string, { store, log }: { store: Pick<Store, 'audit'>; log: Log }): Promise<void> {
+  await store.audit.copyCodeAudit(code).catch((error: unknown) => {
+    log.warn({ err: error, code }, 'an audit record was not copied; it stays in its top-up code until a retry');
+  });
+}
 
 function presentCode(code: TopUpCode, now: Date): ShownTopUpCode {
   const { id, tokens, note, createdAt, createdBy, createdFrom, expiresAt, redeemed, appliedAt, revoked } = code;

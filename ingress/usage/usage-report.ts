@@ -1,4 +1,3 @@
-import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { validationError } from '../../shared/errors.ts';
 import type { Log } from '../../shared/process/log.ts';
@@ -9,6 +8,7 @@ import {
   usageCountsSchema,
   usageMonthSchema,
 } from '../../shared/store/usage/usage-record.ts';
+import { answerCsvFile, csvLineOf, textCell, whileConnected } from '../api/csv-file.ts';
 import { count, date } from '../api/response-fields.ts';
 import { named } from '../api/route.ts';
 import type { AppContext } from '../request-state.ts';
@@ -39,12 +39,6 @@ type Top = { by: TopOrder; count: number };
 
 type ReportDeps = { log: Log; now?: () => number };
 
-/** Characters that are sent together. */
-const blockLength = 16_384;
-/** The time that a client has to read a report, beside the time that its bytes take at the minimum rate (contract.md#v1-unread-answers). */
-const readingMs = 60_000;
-const bytesPerSecondMin = 16_384;
-
 /** Returns the report, or writes it as a file of CSV. */
 export async function answerReport(
   ctx: AppContext,
@@ -60,14 +54,6 @@ export async function answerReport(
   return presentReport(rows, { ...query, pricing, top });
 }
 
-/** Ends when the client has left: a report over many accounts reads the store for long, and no one would get it. */
-async function* whileConnected<Item>({ res }: AppContext, items: AsyncIterable<Item>): AsyncGenerator<Item> {
-  for await (const item of items) {
-    if (res.closed) return;
-    yield item;
-  }
-}
-
 async function* topOf(rows: AsyncIterable<readonly ReportRow[]>, top: Top): AsyncGenerator<ReportRow[]> {
   let kept: ReportRow[] = [];
   for await (const piece of rows) kept = addToTop(kept, piece, top);
@@ -76,64 +62,16 @@ async function* topOf(rows: AsyncIterable<readonly ReportRow[]>, top: Top): Asyn
 
 type Csv = Pick<Report, 'query' | 'pricing'> & ReportDeps;
 
-/** Streams the rows as they are read, no faster than the client takes them. */
 async function answerCsv(ctx: AppContext, rows: AsyncGenerator<ReportRow[]>, csv: Csv): Promise<void> {
-  const { start, end } = csv.query.range;
-  // Before the status and headers are set: if the store is unavailable, the response is an error, not a file.
-  const first = ctx.method === 'HEAD' ? undefined : await rows.next();
-  ctx.status = 200;
-  ctx.set('content-type', 'text/csv; charset=utf-8; header=present');
-  ctx.attachment(`usage-${start}-${end}.csv`);
-  if (first === undefined) return;
-  ctx.state.limitsReading = true;
-  ctx.body = Readable.from(blocks(ctx, withFirst(first, rows), csv), { objectMode: false });
-}
-
-async function* withFirst<Item>(first: IteratorResult<Item>, rest: AsyncGenerator<Item>): AsyncGenerator<Item> {
-  if (first.done) return;
-  yield first.value;
-  yield* rest;
-}
-
-/**
- * The bytes of the file. If the rest cannot be read, or the client takes too long, the connection is reset: even a client of HTTP/1.0,
- * which takes the end of the connection for that of the file, does not take a part for the complete file.
- */
-async function* blocks(ctx: AppContext, rows: AsyncIterable<readonly ReportRow[]>, csv: Csv): AsyncGenerator<Buffer> {
-  const { query, pricing, log, now = () => performance.now() } = csv;
+  const { query, pricing, ...deps } = csv;
+  const { start, end } = query.range;
   const columns = { unit: query.unit, groups: query.groups, pricing };
-  let [readForMs, bytes] = [0, 0];
-  try {
-    for await (const text of joined(linesOf(rows, columns))) {
-      const block = Buffer.from(text);
-      const offeredAt = now();
-      yield block;
-      readForMs += now() - offeredAt;
-      bytes += block.length;
-      if (readForMs > readingMs + (bytes / bytesPerSecondMin) * 1_000) throw new Error('the client reads too slowly');
-    }
-  } catch (error) {
-    log.warn({ err: error, requestId: ctx.state.requestId }, 'a report of usage was not sent completely');
-    ctx.req.socket.resetAndDestroy();
-    throw error;
-  }
+  const file = { name: `usage-${start}-${end}.csv`, header: csvHeader(columns), what: 'a report of usage' };
+  await answerCsvFile(ctx, { ...file, pieces: linesOf(rows, columns) }, deps);
 }
 
-async function* linesOf(rows: AsyncIterable<readonly ReportRow[]>, columns: Columns): AsyncGenerator<string> {
-  yield csvHeader(columns);
-  for await (const piece of rows) for (const row of piece) yield csvLine(row, columns);
-}
-
-/** Joins texts to texts of about the length of a block. */
-async function* joined(texts: AsyncIterable<string>): AsyncGenerator<string> {
-  let text = '';
-  for await (const next of texts) {
-    text += next;
-    if (text.length < blockLength) continue;
-    yield text;
-    text = '';
-  }
-  if (text !== '') yield text;
+async function* linesOf(rows: AsyncIterable<readonly ReportRow[]>, columns: Columns): AsyncGenerator<string[]> {
+  for await (const piece of rows) yield piece.map((row) => csvLine(row, columns));
 }
 
 /** About 4 MB of JSON. */
@@ -235,14 +173,19 @@ const costColumns = ['cost', 'currency', 'unpricedTokens'];
 /** The names of the columns, as a line. */
 export function csvHeader({ unit, groups, pricing }: Columns): string {
   const ofHours = unit === 'hour' ? hourColumns : [];
-  return lineOf([...groups, ...shownCounts, ...ofHours, ...(pricing === undefined ? [] : costColumns)]);
+  return csvLineOf([...groups, ...shownCounts, ...ofHours, ...(pricing === undefined ? [] : costColumns)]);
 }
 
 export function csvLine(row: ReportRow, { unit, pricing }: Columns): string {
   const { values, counts, cost, unpricedTokens } = row;
   const amounts = pricing === undefined ? [] : [formatCost(cost), pricing.currency, String(unpricedTokens)];
   const ofHours = unit === 'hour' ? hourCells(row) : [];
-  return lineOf([...values.map(textCell), ...shownCounts.map((name) => String(counts[name])), ...ofHours, ...amounts]);
+  return csvLineOf([
+    ...values.map(textCell),
+    ...shownCounts.map((name) => String(counts[name])),
+    ...ofHours,
+    ...amounts,
+  ]);
 }
 
 /** Errors as JSON; no first token is an empty cell. */
@@ -251,19 +194,6 @@ function hourCells(row: ReportRow): string[] {
   return [refused, textCell(JSON.stringify(errors)), firstTokenMs?.p50 ?? '', firstTokenMs?.p95 ?? ''].map(String);
 }
 
-/** A line of CSV (RFC 4180), with its end. */
-function lineOf(cells: readonly string[]): string {
-  return `${cells.join()}\r\n`;
-}
-
-/**
- * No name of an account, model, key or endpoint begins like a formula of a spreadsheet. If one did, a quotation mark in front of it would
- * make it a text.
- */
-function textCell(text: string): string {
-  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
-  return /[",\r\n]|^\s|\s$/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
-}
 const usageCounts = usageCountsSchema.shape;
 const usageDay = z.strictObject({ day: date, model: z.string(), ...usageCounts });
 

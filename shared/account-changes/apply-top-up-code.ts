@@ -52,7 +52,7 @@ export function createApplyTopUpCode({ changeRecorded, store, defaultPlan, log }
   }
 
   return async function applyTopUpCode(code, { at, requestId }) {
-    const { redeemed, tokens } = code;
+    const { redeemed, tokens, id, note = null } = code;
     if (redeemed === undefined) throw new Error('a code that no account has claimed was to be applied');
     const { account, from: address } = redeemed;
     const topUp = { id: topUpIdOf(code), tokens };
@@ -60,7 +60,13 @@ export function createApplyTopUpCode({ changeRecorded, store, defaultPlan, log }
     const made = known?.topUpsMade ?? [];
     const isListed = made.some(({ id }) => id === topUp.id);
     const isMade = isListed || (made.length >= topUpsMadeMax && (await isInTrail(topUp.id, account, redeemed.at)));
-    const change = { settings: { topUp }, at, by: account, origin: { address, reason: null } };
+    const change = {
+      settings: { topUp },
+      at,
+      by: account,
+      origin: { address, reason: null },
+      codeRedeemed: { id, note },
+    };
     const decide = changeSettings({ ...change, unknown: { id: account, plan: defaultPlan() } });
     const guarded = withinChanges(known?.version ?? 0, withoutField(decide));
     const request = requestId === undefined ? {} : { requestId };

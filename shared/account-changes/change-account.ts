@@ -5,7 +5,7 @@ import { type Redis, redisUnavailable } from '../redis/connections.ts';
 import { versionKeysOf } from '../redis/keys.ts';
 import { loadLua, loadScript } from '../redis/load-lua.ts';
 import type { Decide } from '../store/documents.ts';
-import type { Account } from '../store/records/account.ts';
+import type { Account, Origin } from '../store/records/account.ts';
 import type { AccountStore } from '../store/records/account-store.ts';
 import { type AuditRecord, newestRecord } from '../store/records/audit-records.ts';
 import type { Store } from '../store/records/store.ts';
@@ -89,18 +89,16 @@ export function createChangeAccount({
   };
 }
 
-type DecideChange = Decide<Account, Account | undefined>;
-
 /**
- * Changes the settings of an account as `decide` returns, with one log line and one audit record (contract.md#e8-operators). A decision
- * without a change leaves neither. Returns the account. `requestId` is for the log. Fails like `ChangeAccount`, whose `checkedVersion` it
- * takes.
+ * Changes an account as `decide` returns, with one log line and one audit record (contract.md#e8-operators). A decision without a change
+ * leaves neither. `requestId` is for the log, and `origin` for the record, unless the decision has one. Fails like `ChangeAccount`, whose
+ * `checkedVersion` it takes.
  */
-export type RecordedChange = (
+export type RecordedChange = <Result>(
   account: string,
-  decide: DecideChange,
-  request: { requestId?: string; checkedVersion?: number },
-) => Promise<Account | undefined>;
+  decide: Decide<Account, Result>,
+  request: { requestId?: string; checkedVersion?: number; origin?: Origin },
+) => Promise<Result>;
 
 export function createRecordedChange({
   changeAccount,
@@ -118,8 +116,8 @@ export function createRecordedChange({
     });
   }
 
-  return async function changeRecorded(account, decide, { requestId, checkedVersion }) {
-    const { changed, record } = await changeAccount(account, withRecord(decide), checkedVersion);
+  return async function changeRecorded(account, decide, { requestId, checkedVersion, origin }) {
+    const { changed, record } = await changeAccount(account, withRecord(decide, origin), checkedVersion);
     if (record !== undefined) {
       log.info({ ...(requestId !== undefined && { requestId }), audit: record }, 'an account was changed');
       await copyRecord(account);
@@ -128,12 +126,18 @@ export function createRecordedChange({
   };
 }
 
-type ChangeResult = { changed: Account | undefined; record?: AuditRecord | undefined };
+type ChangeResult<Result> = { changed: Result; record?: AuditRecord | undefined };
 
-function withRecord(decide: DecideChange): Decide<Account, ChangeResult> {
+function withRecord<Result>(
+  decide: Decide<Account, Result>,
+  origin: Origin | undefined,
+): Decide<Account, ChangeResult<Result>> {
   return (known) => {
-    const { result: changed, next } = decide(known);
-    return next === undefined ? { result: { changed } } : { result: { changed, record: newestRecord(next) }, next };
+    const { result: changed, next: decided } = decide(known);
+    if (decided === undefined) return { result: { changed } };
+    const [newest, ...earlier] = decided.changes;
+    const next = newest && origin ? { ...decided, changes: [{ origin, ...newest }, ...earlier] } : decided;
+    return { result: { changed, record: newestRecord(next) }, next };
   };
 }
 

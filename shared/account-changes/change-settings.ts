@@ -22,6 +22,8 @@ type SettingsChange = {
   at: Date;
   by: string;
   origin?: Origin;
+  /** The code that the top-up is of. */
+  codeRedeemed?: Change['codeRedeemed'];
   unknown?: { id: string; plan: string };
 };
 
@@ -31,13 +33,14 @@ type SettingsChange = {
  * Fails with `CONFLICT` if a top-up with the same id had another number of tokens, and with `VALIDATION_ERROR` if the top-ups of a month
  * would exceed `monthTopUpMax`.
  */
-export function changeSettings({ settings, at, by, origin, unknown }: SettingsChange) {
+export function changeSettings({ settings, at, by, origin, codeRedeemed, unknown }: SettingsChange) {
   return (known: Account | undefined): Decision<Account, Account | undefined> => {
     const account = known ?? (unknown && newAccount(unknown.id, unknown.plan, at));
     if (account === undefined) return { result: undefined };
     const { topUp } = settings;
     const isMade = topUp !== undefined && wasMade(account, topUp);
-    const changes = { ...differences(account, settings), ...(topUp === undefined || isMade ? {} : { topUp }) };
+    const ofTopUp = topUp === undefined || isMade ? {} : { topUp, ...(codeRedeemed && { codeRedeemed }) };
+    const changes = { ...differences(account, settings), ...ofTopUp };
     if (Object.keys(changes).length === 0) return { result: known };
     const next = changed(applied(account, changes, at), { at, by, ...changes, ...(origin && { origin }) });
     return { result: next, next };

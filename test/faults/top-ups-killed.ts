@@ -160,7 +160,7 @@ async function assertRedeemed(
 /** The top-ups of an account, as the audit trail has them. */
 async function topUpsIn(account: string): Promise<unknown[]> {
   const bearer = await keys.token('olga', true);
-  const { body } = await keys.send('GET', `/admin/audit?account=user:${account}&limit=100`, { bearer });
+  const { body } = await keys.send('GET', `/admin/audit?account=user:${account}&kind=code&limit=100`, { bearer });
   return auditRecordListSchema.parse(body).data.map(({ change }) => change.topUp);
 }
 

@@ -5,6 +5,7 @@ import { type RunningIngress, type Stack, startStack } from '../stack/stack.ts';
 import { createKeyClient, type KeyClient } from '../support/key-client.ts';
 import { createMongoHome } from '../support/mongodb/mongo-home.ts';
 import type { MongoServer } from '../support/mongodb/start-mongo.ts';
+import { readCsv } from '../support/report-side.ts';
 
 type Registrar = {
   test: TestFn;
@@ -91,6 +92,74 @@ export function testAudit({ test, mongo }: Registrar): void {
     }
     t.deepEqual(tokens, [6, 5, 4, 3, 2, 1]);
     t.like(await list('?account=user:pages&limit=1'), { data: [{ change: { topUp: { tokens: 9 } } }], has_more: true });
+  });
+
+  const rowsOf = async (query: string) => {
+    const bearer = await keys.token('olga', true);
+    const headers = { authorization: `Bearer ${bearer}` };
+    return readCsv(await (await fetch(`${ingress.url}/admin/audit?format=csv${query}`, { headers })).text());
+  };
+
+  test.serial('a file has all records that match, each as in the list', async (t) => {
+    const { data } = await list('?account=user:pages&limit=100');
+    const rows = await rowsOf('&account=user:pages');
+    t.deepEqual(
+      rows.map(({ change, ...row }) => ({ ...row, change: JSON.parse(change ?? '') })),
+      data.map(({ id, at, kind, actor, address, account, change }) => ({
+        ...{ id, at, kind, actor: actor ?? '', address: address ?? '', account: account ?? '', change, reason: '' },
+      })),
+    );
+    const start = data[3]?.at ?? '';
+    t.is((await rowsOf(`&account=user:pages&start=${start}`)).length, data.filter(({ at }) => at >= start).length);
+  });
+
+  test.serial('what a person does to keys is listed, and one plan file for all processes', async (t) => {
+    await stack.startIngress({});
+    const key = await keys.newKey('kim');
+    await keys.rotate('kim', key);
+    const { body } = await keys.signedIn('kim', 'POST', '/v1/keys/console', {});
+    const { data } = await list('?account=user:kim&kind=key');
+    t.like(data, {
+      length: 3,
+      0: { actor: 'user:kim', change: { keyMinted: body.id } },
+      1: { change: { keyRotated: { from: data[2]?.change.keyMinted } } },
+    });
+    t.false(JSON.stringify(data).includes(key.slice(4, 30)));
+    t.like(await list('?kind=plan_file'), {
+      data: { length: 1, 0: { actor: null, change: { planFile: { from: null } } } },
+    });
+  });
+
+  test.serial('an ingress that is killed while it creates and revokes codes loses no record of them', async (t) => {
+    const { url, process } = await stack.startIngress({});
+    const dying = createKeyClient(stack, { url: () => url });
+    const bearer = await keys.token('olga', true);
+    let revoked = 0;
+    const working = (async () => {
+      for (;;) {
+        const { body } = await dying.send('POST', '/admin/top-up-codes', { bearer, body: { tokens: 5, count: 3 } });
+        const [first] = body.data as { id: string }[];
+        await dying.send('DELETE', `/admin/top-up-codes/${first?.id}`, { bearer });
+        revoked++;
+      }
+    })().catch(() => 'lost');
+    while (revoked < 5) await new Promise((resolve) => setImmediate(resolve));
+    process.kill('SIGKILL');
+    t.is(await working, 'lost');
+    await process.exited;
+
+    const { body } = await keys.send('GET', '/admin/top-up-codes?limit=100', { bearer });
+    const codes = body.data as { id: string; state: string }[];
+    const { data } = await list('?kind=code&limit=100');
+    const created = data.flatMap(({ change }) => change.codesCreated ?? []);
+    t.deepEqual(new Set(created.map(({ count, tokens }) => `${count} ${tokens}`)), new Set(['3 5']));
+    t.true(created.every(({ id }) => codes.some((code) => code.id === id)));
+    // The last creation may have been cut off, with its record.
+    t.is(created.length, Math.ceil(codes.length / 3));
+    t.deepEqual(
+      data.flatMap(({ change }) => change.codeRevoked?.id ?? []).sort(),
+      codes.flatMap(({ id, state }) => (state === 'revoked' ? [id] : [])).sort(),
+    );
   });
 
   test.serial('an ingress that stops right after a change loses no record', async (t) => {

@@ -133,7 +133,7 @@ test.serial(
     const token = await onA.token('dave');
     t.deepEqual(dataOf(await onA.send('GET', '/v1/files', { bearer: token })), []);
     t.deepEqual(dataOf(await operate('GET', '/admin/accounts?prefix=user:dave')), []);
-    const removals = async () => dataOf(await operate('GET', '/admin/audit?account=user:dave'));
+    const removals = async () => dataOf(await operate('GET', '/admin/audit?account=user:dave&kind=account'));
     t.like(await removals(), {
       length: 1,
       0: { change: { accountRemoved: true }, reason: 'left', actor: 'user:olga' },

@@ -90,8 +90,8 @@ const pauseMs = 5;
 const releaseMs = 500;
 
 /**
- * Every few minutes, one worker of the fleet copies the audit records that wait in accounts: those of an ingress that ended before it
- * copied them.
+ * Every few minutes, one worker of the fleet copies the audit records that wait in accounts and top-up codes: those of an ingress that
+ * ended before it copied them.
  */
 export function startAuditCopy({
   audit,
@@ -100,23 +100,28 @@ export function startAuditCopy({
   log,
   everyMs = 300_000,
 }: {
-  audit: Pick<AuditStore, 'copyAuditAfter'>;
+  audit: Pick<AuditStore, 'copyAuditAfter' | 'copyCodeAuditAfter'>;
   acquireLock: AcquireLock;
   releaseLock: ReleaseLock;
   log: Pick<Log, 'info' | 'warn'>;
   everyMs?: number;
 }): AsyncDisposable {
-  async function copyAll(signal: AbortSignal): Promise<void> {
+  async function copyEach(copyAfter: AuditStore['copyAuditAfter'], signal: AbortSignal): Promise<number> {
     let copied = 0;
     let after: string | undefined = '';
     while (after !== undefined && !signal.aborted && (await acquireLock(auditLockKey))) {
-      const page = await audit.copyAuditAfter(after, itemsAtOnce);
+      const page = await copyAfter(after, itemsAtOnce);
       copied += page.copied;
       if (page.unreadable.length > 0)
-        log.warn({ accounts: page.unreadable }, 'these accounts cannot be read; their audit records still wait');
+        log.warn({ ids: page.unreadable }, 'these cannot be read; their audit records still wait');
       after = page.last;
       await sleep(pauseMs, undefined, { signal });
     }
+    return copied;
+  }
+
+  async function copyAll(signal: AbortSignal): Promise<void> {
+    const copied = (await copyEach(audit.copyAuditAfter, signal)) + (await copyEach(audit.copyCodeAuditAfter, signal));
     if (copied > 0) log.info({ records: copied }, 'waiting audit records were copied');
   }
 

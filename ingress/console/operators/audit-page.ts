@@ -92,11 +92,12 @@ export function AuditTrail({ records, showsAccounts = false }: Props) {
 const when: Column<AuditRecord> = { title: 'When', cell: ({ at }) => formatTime(at) };
 const who: Column<AuditRecord> = {
   title: 'Who',
-  cell: ({ actor, actor_name: name }) => h('span', { class: 'account' }, actor, h(DisplayName, { name })),
+  cell: ({ actor, actor_name: name }) =>
+    h('span', { class: 'account' }, actor ?? 'the service', h(DisplayName, { name })),
 };
 const account: Column<AuditRecord> = {
   title: 'Account',
-  cell: ({ account, account_name: name }) => h(AccountLink, { account, name }),
+  cell: ({ account, account_name: name }) => (account === null ? '–' : h(AccountLink, { account, name })),
 };
 const rest: readonly Column<AuditRecord>[] = [
   { title: 'What', cell: ({ change }) => h(What, { change }), holds: 'text' },
@@ -110,6 +111,13 @@ function wordsOf(change: AuditRecord['change']): ComponentChildren[] {
     suspended,
     overageEnabled,
     topUp,
+    codeRedeemed,
+    codesCreated,
+    codeRevoked,
+    planFile,
+    keyMinted,
+    keyRotated,
+    keyChanged,
     keyRevoked,
     batchCancelled,
     requestEnded,
@@ -122,6 +130,14 @@ function wordsOf(change: AuditRecord['change']): ComponentChildren[] {
     suspended !== undefined && (suspended ? 'suspended' : 'resumed'),
     overageEnabled !== undefined && `overage ${overageEnabled ? 'on' : 'off'}`,
     topUp && `topped up ${formatCount(topUp.tokens)} tokens (${topUp.id})`,
+    codeRedeemed?.note && `note of the code: ${codeRedeemed.note}`,
+    codesCreated &&
+      `${formatCount(codesCreated.count)} top-up codes of ${formatCount(codesCreated.tokens)} tokens created`,
+    codeRevoked && `top-up code revoked (${codeRevoked.id})`,
+    planFile && `plan file ${planFile.to} in force`,
+    keyMinted && ['key created: ', h(ShortId, { id: keyMinted, what: 'key ID' })],
+    keyRotated && ['key rotated: ', h(ShortId, { id: keyRotated.from, what: 'key ID' })],
+    keyChanged && ['key changed: ', h(ShortId, { id: keyChanged, what: 'key ID' })],
     keyRevoked && ['key revoked: ', h(ShortId, { id: keyRevoked, what: 'key ID' })],
     batchCancelled && [
       'batch cancelled: ',

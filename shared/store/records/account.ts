@@ -7,6 +7,8 @@ const topUp = z.object({ id: z.string(), tokens: z.int().positive() });
 
 const step = z.object({ from: z.string(), to: z.string() });
 
+const redeemedCode = z.object({ id: z.string(), note: z.string().nullable() });
+
 /** A change of an account. `by` is the account that made it, or the device itself. */
 const changeSchema = z.object({
   at: date,
@@ -19,6 +21,7 @@ const changeSchema = z.object({
   suspended: z.boolean().optional(),
   overageEnabled: z.boolean().optional(),
   topUp: topUp.optional(),
+  codeRedeemed: redeemedCode.optional(),
   batchCancelled: z.string().optional(),
   requestEnded: z.string().optional(),
   backendPaused: z.object({ backend: z.string(), minutes: z.int().positive() }).optional(),
@@ -48,7 +51,7 @@ export const accountSchema = z.object({
  * The data kept about one account or device, in one document, so that each change of it is one atomic update (contract.md#r2-accounts).
  * `id` is `user:<sub>` or `device:<hash>`. `version` counts the changes: each change adds 1 and comes first in `changes` (the last 200).
  * `keys` are the live ones in the order of their creation, a rotated one last, then those that have ended, latest last: the last 100
- * default keys and the last 100 others. Changes of settings also have audit records. `topUp` is the amount added to one month's allowance,
+ * default keys, the last 20 keys of the console and the last 100 others. Changes of settings also have audit records. `topUp` is the amount added to one month's allowance,
  * for the month that was topped up last. `topUpsMade` are the last 500 top-ups of all months, so that each counts once. `keysCreated`
  * counts the keys that the account has created on its latest such day (`YYYY-MM-DD`, UTC). `guest` names, by fingerprint, the secrets that
  * a device's key was made with. `removal` is set once an operator removes the account. `isDone`: nothing is left; the next use drops it.
@@ -58,7 +61,7 @@ export type Account = Omit<z.infer<typeof accountSchema>, 'changes'> & { changes
 
 /**
  * `keyMinted`, `keyRevoked`, `keyChanged` and both values of `keyRotated` are key ids. `plan` names both plans. `topUp` has
- * its id. `batchCancelled` and `requestEnded` are ids of what an operator has cancelled or ended. `backendPaused` and
+ * its id; `codeRedeemed` is beside it if a code was redeemed. `batchCancelled` and `requestEnded` are ids of what an operator has cancelled or ended. `backendPaused` and
  * `backendResumed` are in the account of the operator who did that. `origin` exists while the change is made:
  * the account's document does not keep it, but its audit record does.
  */
@@ -67,19 +70,8 @@ export type Change = z.infer<typeof changeSchema> & { origin?: Origin };
 /** The client address that a change came from, and its reason. */
 export type Origin = { address: string; reason: string | null };
 
-/** What an audit record says of a change: the changed settings, or what an operator has ended. */
-export const auditedChangeSchema = changeSchema.pick({
-  plan: true,
-  overageEnabled: true,
-  topUp: true,
-  suspended: true,
-  keyRevoked: true,
-  batchCancelled: true,
-  requestEnded: true,
-  backendPaused: true,
-  backendResumed: true,
-  accountRemoved: true,
-});
+/** What an audit record says of a change of an account. */
+export const auditedChangeSchema = changeSchema.omit({ at: true, by: true });
 
 /** The sum of all top-ups of the allowance of `month` (`YYYY-MM`, UTC). */
 export type MonthTopUp = z.infer<typeof monthTopUpSchema>;

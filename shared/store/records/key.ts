@@ -13,12 +13,16 @@ const keyLimitsSchema = z.object({
 
 export const keyFilesSchema = z.enum(['none', 'own', 'read', 'all']);
 
+/** What a key is for that a program of the service asks for itself. */
+export const keyPurposeSchema = z.enum(['console']);
+
 export const keySchema = z.object({
   id: z.string(),
   hash: z.string().optional(),
   display: z.string(),
   name: z.string(),
   isDefault: z.boolean(),
+  purpose: keyPurposeSchema.optional(),
   state: z.enum(['active', 'rotated', 'revoked', 'expired']),
   createdAt: date,
   expiresAt: date.optional(),
@@ -44,7 +48,8 @@ export type KeyLimits = z.infer<typeof keyLimitsSchema>;
 /**
  * A key of an account (contract.md#t1-key-states, contract.md#i1-further-keys). `hash` is compared to find it; a key that has ended has
  * none. `display` is its first ten characters. `isDefault` marks the keys of the routes of developer keys: at most one of them is active,
- * which is the account's default key, and has no settings. Without `endpoints` (paths), `models` or `allowedIps` (addresses and CIDR
+ * which is the account's default key, and has no settings. `purpose`: the key of the console
+ * (contract.md#i6-key-of-the-console). Without `endpoints` (paths), `models` or `allowedIps` (addresses and CIDR
  * ranges) a key may use all of them. It is rejected from `expiresAt` on; its state stays `active`, because it can be given a later end.
  * `rotatedAt` and `endsAt` are set if it was rotated with a grace: it is valid until `endsAt`. `expired`: its hash was dropped, because the
  * account has many expired keys. `plan` is the account's plan when a default key ended. `replaced` are the ids of the keys that it has

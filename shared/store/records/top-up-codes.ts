@@ -3,6 +3,7 @@ import { ApiError } from '../../errors.ts';
 import { storedDate as date } from '../../json/stored-values.ts';
 import { type Collection, type Decide, type OpenDocuments, type Query, valueTaken } from '../documents.ts';
 import { listWanted } from '../lists.ts';
+import { type AuditRecord, auditIdFor } from './audit-records.ts';
 
 const topUpCodeSchema = z.object({
   id: z.string(),
@@ -112,11 +113,18 @@ function conflict(message: string): ApiError {
 /** Codes in the state `state` at the time `now`, all if it is omitted. `after` is the id of the code before the first. */
 type CodePage = { state?: ShownCodeState | undefined; now: Date; after?: string | undefined; limit: number };
 
-const codesOf = {
+/** What is kept beside a code in its document. `outbox`: audit records that are not copied yet. */
+const documentSchema = topUpCodeSchema.extend({ outbox: z.array(z.looseObject({ id: z.string() })).default([]) });
+
+export const codesOf = {
   name: 'top_up_codes',
-  schema: topUpCodeSchema,
+  schema: documentSchema,
   id: 'id',
-  indexes: { byHash: { fields: ['hash'], isUnique: true }, byState: { fields: ['state'] } },
+  indexes: {
+    byHash: { fields: ['hash'], isUnique: true },
+    byState: { fields: ['state'] },
+    withOutbox: { list: 'outbox', field: 'id' },
+  },
 } as const satisfies Collection;
 
 export const topUpCodeCollections = [codesOf];
@@ -129,30 +137,48 @@ const keptStates = {
   revoked: ['revoked'],
 } as const satisfies Record<ShownCodeState, readonly TopUpCode['state'][]>;
 
-/** Top-up codes. They are never removed, so each is also the record of who created it, and who redeemed or revoked it. */
+/**
+ * Top-up codes. They are never removed, so each is also the record of who created it, and who redeemed or revoked it. The audit records of
+ * what operators do are in outboxes of the same documents (contract.md#r10-audit-outbox).
+ */
 export function createTopUpCodeStore(open: OpenDocuments) {
   const codes = open(codesOf);
-  const listByState = (query: Query) => codes.list('byState', query);
+  const listByState = async (query: Query) => (await codes.list('byState', query)).map(toCode);
+
+  async function insert(documents: readonly CodeDocument[]): Promise<void> {
+    const refused = await codes.insert(documents);
+    if (refused.length > 0) throw valueTaken(new Error(`of the new codes, ${refused.length} exist`));
+  }
+
   return {
-    /** Inserts new codes. If it fails, some of them may have been inserted: no one knows these codes. */
-    async insertCodes(inserted: readonly TopUpCode[]): Promise<void> {
-      const refused = await codes.insert(inserted);
-      if (refused.length > 0) throw valueTaken(new Error(`of the new codes, ${refused.length} exist`));
+    /**
+     * Inserts new codes of one creation. The first has the audit record, and is inserted before the others, so that no code is without it.
+     * If it fails, some of them may have been inserted: no one knows these codes.
+     */
+    async insertCodes([first, ...others]: readonly TopUpCode[]): Promise<void> {
+      if (first === undefined) return;
+      await insert([{ ...first, outbox: [creationRecord(first, 1 + others.length)] }]);
+      if (others.length > 0) await insert(others.map((code) => ({ ...code, outbox: [] })));
     },
 
-    findCode: async (hash: string): Promise<TopUpCode | undefined> =>
-      (await codes.list('byHash', { is: [hash], limit: 1 }))[0],
+    async findCode(hash: string): Promise<TopUpCode | undefined> {
+      const [found] = await codes.list('byHash', { is: [hash], limit: 1 });
+      return found && toCode(found);
+    },
+
     /** Changes a code as `decide` returns. `next` is written only if its state has not changed; otherwise `decide` is called again. */
     changeCode: <Result>(id: string, decide: Decide<TopUpCode, Result>): Promise<Result> =>
-      codes.change(id, (code) => {
-        const { result, next } = decide(code);
-        return code === undefined || next === undefined ? { result } : { result, next };
+      codes.change(id, (kept) => {
+        const { result, next } = decide(kept && toCode(kept));
+        if (kept === undefined || next === undefined) return { result };
+        const record = kept.state === 'revoked' ? undefined : revocationRecord(next);
+        return { result, next: { ...next, outbox: record === undefined ? kept.outbox : [...kept.outbox, record] } };
       }),
 
     /** Lists codes, newest first. */
-    listCodes({ state, now, after: id, limit }: CodePage): Promise<TopUpCode[]> {
+    async listCodes({ state, now, after: id, limit }: CodePage): Promise<TopUpCode[]> {
       const page = { after: id === undefined ? undefined : { id }, order: 'desc', limit } as const;
-      if (state === undefined) return codes.list('id', page);
+      if (state === undefined) return (await codes.list('id', page)).map(toCode);
       return listWanted(listByState, { is: [keptStates[state]], ...page }, (code) => shownStateOf(code, now) === state);
     },
 
@@ -175,3 +201,30 @@ export function createTopUpCodeStore(open: OpenDocuments) {
 }
 
 export type TopUpCodeStore = ReturnType<typeof createTopUpCodeStore>;
+
+type CodeDocument = z.infer<typeof documentSchema>;
+
+function toCode({ outbox: _, ...code }: CodeDocument): TopUpCode {
+  return code;
+}
+
+/** `note` is null if there is none. */
+function shownInTrail({ id, tokens, note }: TopUpCode) {
+  return { id, tokens, note: note ?? null };
+}
+
+const ofNoAccount = { kind: 'code', account: null, reason: null } as const;
+
+/** The record of a creation has the id of its first code. */
+function creationRecord(first: TopUpCode, count: number): AuditRecord {
+  const { createdAt: at, createdBy: actor, createdFrom: address } = first;
+  const codesCreated = { ...shownInTrail(first), count };
+  return { id: auditIdFor(`created ${first.id}`, at), at, actor, address, ...ofNoAccount, change: { codesCreated } };
+}
+
+function revocationRecord(code: TopUpCode): AuditRecord | undefined {
+  if (code.state !== 'revoked' || code.revoked === undefined) return undefined;
+  const { by: actor, at, from: address } = code.revoked;
+  const change = { codeRevoked: shownInTrail(code) };
+  return { id: auditIdFor(`revoked ${code.id}`, at), at, actor, address, ...ofNoAccount, change };
+}

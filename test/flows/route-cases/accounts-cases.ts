@@ -145,7 +145,7 @@ function auditCases(operator: Send): Case[] {
   const list = (query = '') => operator(`GET /admin/audit${query}`);
   const none = { object: 'list', data: { length: 0 }, first_id: null, last_id: null, has_more: false };
   const change = { overageEnabled: true, topUp: { id: 'first', tokens: 500 } };
-  const topped = { actor: 'user:operator', account: 'user:topped', change, reason: null };
+  const topped = { kind: 'account', actor: 'user:operator', account: 'user:topped', change, reason: null };
   const one = { data: { length: 1, 0: topped }, has_more: false };
   const isLong: Case['expected'] = (t, { data }) => void t.true(Array.isArray(data) && data.length >= 4);
   return [
@@ -153,6 +153,18 @@ function auditCases(operator: Send): Case[] {
     ok('an account', list('?account=user:topped'), one),
     ok('an account and who changed it', list('?account=user:topped&actor=user:operator&limit=1'), one),
     ok('an actor without changes', list('?actor=user:topped'), none),
+    ok('a kind', list('?account=user:topped&kind=account'), one),
+    ok('another kind', list('?account=user:topped&kind=batch'), none),
+    ok('a time', list('?account=user:topped&start=2026-01-01T00:00:00Z'), one),
+    ok('an early time', list('?end=0000-01-01T00:00:00Z'), none),
+    ok('a late time', list('?start=9999-12-31T23:59:59.999Z'), none),
+    ok('the plan file at the start', list('?kind=plan_file'), {
+      data: { length: 1, 0: { actor: null, account: null } },
+    }),
+    ok('a file', list('?format=csv&account=user:topped'), /^id,at,kind,actor,address,account,change,reason\r\naudit_/),
+    ok('a file without records', list('?format=csv&kind=batch&account=user:x'), /^id,[a-z,]+reason\r\n$/),
+    invalid('an unknown kind', list('?kind=none'), 'kind'),
+    invalid('a day', list('?start=2026-01-01'), 'start: expected a time'),
     ok('an unknown account', list('?account=%24ne'), none),
     ok('before all others', list(`?after=audit_${'Z'.repeat(26)}`), isLong),
     ok('after all others', list(`?after=audit_${'0'.repeat(26)}`), none),

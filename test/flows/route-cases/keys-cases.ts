@@ -48,6 +48,7 @@ export async function createFurtherKeyCast(keys: KeyClient) {
   await mine.revoke(revoked.id);
   await mine.rotate(rotated.id, { grace_seconds: 3_600 });
   const toRotate = await mine.create();
+  const { body: ofConsole } = await mine.call('POST', '/v1/keys/console', {});
   const full = createFurtherKeyClient(keys, 'full');
   for (let count = 0; count < 100; count++) await full.create();
   await keys.newKey('further');
@@ -58,10 +59,17 @@ export async function createFurtherKeyCast(keys: KeyClient) {
     ...{ expiredKey: expiring.key, furtherKey: active.key },
     keyIds: {
       ...{ active: active.id, revoked: revoked.id, rotated: rotated.id, toRevoke: toRevoke.id, expired: expiring.id },
-      ...{ toRotate: toRotate.id, byDefault: byDefault?.id ?? '', anothers: (await another.create()).id },
+      ...{
+        toRotate: toRotate.id,
+        ofConsole: String(ofConsole.id),
+        byDefault: byDefault?.id ?? '',
+        anothers: (await another.create()).id,
+      },
     },
   };
 }
+
+const consoleKey = { name: 'console', purpose: 'console', state: 'active', files: 'none', default: false };
 
 /** What is special to the routes of keys. */
 export function keysCases(cast: Cast): Record<Route, Case[]> {
@@ -158,6 +166,11 @@ function furtherKeyCases(cast: Cast): Record<Route, Case[]> {
       ok('all settings', create({ ...name, ...everySetting }), everySetting),
       conflict('a hundred and first key', create(name, cast.fullToken), 'can have no more'),
     ],
+    'POST /v1/keys/console': [
+      invalid('a field', as(cast.fullToken)('POST /v1/keys/console', { name: 'x' }), 'name'),
+      ok('beside a hundred keys', as(cast.fullToken)('POST /v1/keys/console', {}), consoleKey),
+      ok('a second one', as(cast.fullToken)('POST /v1/keys/console', {}), consoleKey),
+    ],
     'GET /v1/keys/key_:key': [
       ...foreign('GET'),
       ...Object.entries(ids)
@@ -172,6 +185,7 @@ function furtherKeyCases(cast: Cast): Record<Route, Case[]> {
       ok('an expired key', update(ids.expired, name)),
       ok('a key in its grace', update(ids.rotated, name)),
       conflict('the default key', update(ids.byDefault, name), 'no settings'),
+      conflict('the key of the console', update(ids.ofConsole, name), 'no settings'),
       conflict('a revoked key', update(ids.revoked, name), 'cannot change'),
     ],
     'DELETE /v1/keys/key_:key': [
@@ -187,6 +201,7 @@ function furtherKeyCases(cast: Cast): Record<Route, Case[]> {
       conflict('a revoked key', rotate(ids.revoked), 'cannot change'),
       conflict('a key in its grace', rotate(ids.rotated), 'cannot change'),
       conflict('an expired key', rotate(ids.expired), 'has expired'),
+      conflict('the key of the console', rotate(ids.ofConsole), 'is not rotated'),
     ],
     'GET /v1/key': [
       ok('a further key', as(cast.furtherKey)('GET /v1/key'), { id: ids.active }),

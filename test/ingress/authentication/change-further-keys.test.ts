@@ -1,6 +1,7 @@
 import test from 'ava';
 import {
   changeKey,
+  createConsoleKey,
   createKey,
   endedWith,
   findKey,
@@ -296,6 +297,53 @@ test('the default key has its own room: beside it a hundred further keys are val
   account = nextOf(rotateKey({ named: { display: 'svc_default' }, key: keyNamed('next', 200) })(account));
   t.is(endedKeysOf(account).length, 101);
   t.like(endedKeysOf(account), { 0: { id: 'key_default' }, 1: { id: 'key_100' }, 100: { id: 'key_1' } });
+});
+
+const forConsole = (name: string, seconds = 0) =>
+  createConsoleKey({ account: 'user:ann', plan: 'free', key: keyNamed(name, seconds) });
+
+test('a key of the console ends in an hour, uses no files, and ends the one before it in the same change', (t) => {
+  const first = nextOf(forConsole('one', 10)(created('mine')));
+  t.like(findKey(first, 'key_one'), {
+    name: 'console',
+    purpose: 'console',
+    files: 'none',
+    state: 'active',
+    expiresAt: at(3_610),
+  });
+  t.deepEqual(first.changes[0], { by: 'user:ann', at: at(10), keyMinted: 'key_one' });
+  const second = nextOf(forConsole('two', 20)(first));
+  t.deepEqual(second.changes[0], { by: 'user:ann', at: at(20), keyMinted: 'key_two', keyRevoked: 'key_one' });
+  t.is(second.version, first.version + 1);
+  t.deepEqual(statesOf(second), [
+    ['key_mine', 'active'],
+    ['key_two', 'active'],
+    ['key_one', 'revoked'],
+  ]);
+  const third = nextOf(forConsole('three', 3_620)(second));
+  t.like(findKey(third, 'key_two'), { state: 'expired', endedAt: at(3_620), hash: undefined });
+  t.deepEqual(third.changes[0], { by: 'user:ann', at: at(3_620), keyMinted: 'key_three' });
+  t.is(nextOf(forConsole('new')(undefined)).keys.length, 1, 'an account that was never used');
+});
+
+test('a key of the console is neither changed nor rotated, but revoked', (t) => {
+  const account = nextOf(forConsole('one')(undefined));
+  const fixed = { code: 'CONFLICT', message: /has no settings, and is not rotated/ };
+  t.throws(() => changeKey({ id: 'key_one', fields: { expiresAt: at(9e9) }, at: at(1) })(account), fixed);
+  t.throws(() => rotateKey({ named: { id: 'key_one' }, key: keyNamed('x', 1), graceMs: 1 })(account), fixed);
+  t.is(findKey(nextOf(revokeKey({ named: { id: 'key_one' }, at: at(1) })(account)), 'key_one')?.state, 'revoked');
+});
+
+test('keys of the console have room of their own, are not counted by day, and push no other ended key out', (t) => {
+  let account = nextOf(revokeKey({ named: { id: 'key_old' }, at: at(1) })(created('old')));
+  for (let index = 1; index <= 100; index += 1) account = nextOf(create(String(index))(account));
+  const { keysCreated } = account;
+  for (let index = 0; index < 1_100; index += 1) account = nextOf(forConsole(`c${index}`, 2 + index)(account));
+  t.deepEqual(account.keysCreated, keysCreated);
+  t.is(account.keys.filter(isLive).length, 101);
+  t.deepEqual(endedKeysOf(account).length, 21);
+  t.like(findKey(account, 'key_old'), { state: 'revoked' });
+  t.throws(() => create('101', 5)(account), { code: 'CONFLICT' });
 });
 
 test('a key whose grace was over long ago is listed by its end, and is not one of the expired keys', (t) => {

@@ -14,6 +14,7 @@ const shown: Key = {
   name: 'a program',
   key: 'svc_abcdef****',
   default: false,
+  purpose: null,
   state: 'active',
   created_at: 0,
   expires_at: expiresAt,

@@ -18,6 +18,7 @@ const shown: Key = {
   name: 'a program',
   key: 'svc_abcdef****',
   default: false,
+  purpose: null,
   state: 'active',
   created_at: seconds - 100,
   expires_at: null,

@@ -5,7 +5,7 @@ import Koa from 'koa';
 import { createKey, rotateKey } from '../../../ingress/authentication/change-keys.ts';
 import { answerErrors } from '../../../ingress/middleware/answer-errors.ts';
 import type { RequestState } from '../../../ingress/request-state.ts';
-import type { ChangeAccount } from '../../../shared/account-changes/change-account.ts';
+import { type ChangeAccount, createRecordedChange } from '../../../shared/account-changes/change-account.ts';
 import type { BatchState } from '../../../shared/batches/batch.ts';
 import type { NewKey } from '../../../shared/store/records/key.ts';
 import { batchOf, fileOf } from '../../shared/store/batch-records.ts';
@@ -75,6 +75,7 @@ async function start(t: ExecutionContext, dies: (step: string) => boolean = () =
     die('revoke');
     return opened.accounts.changeAccount(account, decide);
   };
+  const changeRecorded = createRecordedChange({ changeAccount, store: opened, log: recordedLog().log });
   const app = new Koa<RequestState>();
   app.use(answerErrors({ log: recordedLog().log, docsUrl: '' }));
   app.use(async (ctx, next) => {
@@ -85,7 +86,7 @@ async function start(t: ExecutionContext, dies: (step: string) => boolean = () =
   const router = new Router<RequestState>();
   router.delete(
     '/keys/key_:key',
-    stageOf('revokeKey', { store, authentication: { changeAccount }, queue: { requestsToEnd } }),
+    stageOf('revokeKey', { store, authentication: { changeRecorded }, queue: { requestsToEnd } }),
   );
   app.use(router.routes());
   app.on('error', () => {});

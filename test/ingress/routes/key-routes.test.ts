@@ -7,7 +7,7 @@ import { answerErrors } from '../../../ingress/middleware/answer-errors.ts';
 import type { RequestState } from '../../../ingress/request-state.ts';
 import { developerKeyListSchema } from '../../../ingress/routes/developer-keys.ts';
 import { keySchema as keyAnswer, keyListSchema } from '../../../ingress/routes/present-key.ts';
-import type { ChangeAccount } from '../../../shared/account-changes/change-account.ts';
+import { type ChangeAccount, createRecordedChange } from '../../../shared/account-changes/change-account.ts';
 import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 import { storeUnavailable } from '../../../shared/store/documents.ts';
 import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
@@ -35,6 +35,7 @@ async function start(t: ExecutionContext, usageFailure: Error) {
   const fails = () => Promise.reject(usageFailure);
   const store = { ...opened, usage: { ...opened.usage, findKeyUsage: fails, findUsageByKey: fails } };
   const changeAccount: ChangeAccount = (account, decide) => opened.accounts.changeAccount(account, decide);
+  const changeRecorded = createRecordedChange({ changeAccount, store: opened, log: recordedLog().log });
   const app = new Koa<RequestState>();
   app.use(answerErrors({ log: recordedLog().log, docsUrl: '' }));
   app.use(async (ctx, next) => {
@@ -49,7 +50,7 @@ async function start(t: ExecutionContext, usageFailure: Error) {
   const router = new Router<RequestState>();
   const used = {
     store,
-    authentication: { changeAccount, peppers: ['a pepper'] },
+    authentication: { changeRecorded, peppers: ['a pepper'] },
     queue: { requestsToEnd: { add: fails } },
   };
   mountRoutes(router, keyRoutes, used);

@@ -120,7 +120,11 @@ async function assertGone(t: ExecutionContext, store: Store, title: string): Pro
 
 async function assertKept(t: ExecutionContext, store: Store): Promise<void> {
   t.like(await removalsOf(store), [{ actor: 'user:olga', address: '198.51.100.7', reason: 'left' }]);
-  t.is((await store.audit.listAudit({ account: ann, limit: 10 })).length, 2, 'the earlier record stays');
+  t.is(
+    (await store.audit.listAudit({ account: ann, kind: 'account', limit: 10 })).length,
+    2,
+    'the earlier record stays',
+  );
   t.is((await store.usage.listUsageRecords(ann, { limit: 10 })).length, 1);
   t.not(defaultKeyOf(await store.accounts.findAccount('user:bob')), undefined);
   t.deepEqual(await store.batches.listBatches('user:bob', { limit: 10 }), [othersBatch]);

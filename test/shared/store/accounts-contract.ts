@@ -242,13 +242,16 @@ async function keepsWhatMoved(t: ExecutionContext, store: Store): Promise<void> 
   t.true(suspended !== undefined && (await store.accounts.removeAccount(suspended)));
 
   const { account } = await mint(store, 'user:ann');
+  await store.audit.copyAudit('user:ann');
   t.true(await store.accounts.removeAccount(account), 'a key that was never used');
 }
 
 async function removesFurtherKeys(t: ExecutionContext, store: Store): Promise<void> {
   const key = newKey();
   const create = createKey({ account: 'user:ann', plan: 'free', key, fields: { name: 'a program' } });
-  t.true(await store.accounts.removeAccount(await store.accounts.changeAccount('user:ann', create)));
+  const created = await store.accounts.changeAccount('user:ann', create);
+  await store.audit.copyAudit('user:ann');
+  t.true(await store.accounts.removeAccount(created));
   t.is(await store.accounts.findKeyOwner([key.hash]), undefined);
   const { account } = await mint(store, 'user:ann');
   t.deepEqual(await store.accounts.findAccount('user:ann'), account, 'without the keys of the previous one');

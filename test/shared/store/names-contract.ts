@@ -86,6 +86,7 @@ async function losesNameWithAccount(t: ExecutionContext, store: Store): Promise<
   await store.accounts.keepName({ id: 'user:ann', name: 'Ann' });
   t.is((await store.accounts.findNames(['user:ann'])).get('user:ann'), 'Ann');
   const known = await store.accounts.findAccount('user:ann');
+  await store.audit.copyAudit('user:ann');
   t.true(known !== undefined && (await store.accounts.removeAccount(known)));
   t.deepEqual(await store.accounts.findNames(['user:ann']), new Map());
 }

@@ -89,6 +89,8 @@ export function mint(store: Store, account: string, { plan = 'free', key = newKe
   return store.accounts.changeAccount(account, mintKey({ account, plan, key }));
 }
 
+const noContents = { models: [], backends: [], plans: [], others: [] };
+
 /** Calls every method once. All calls must fail alike if the store cannot be used. */
 export function callEveryMethod(store: Store): Promise<unknown>[] {
   return [
@@ -107,6 +109,9 @@ export function callEveryMethod(store: Store): Promise<unknown>[] {
     store.audit.listAudit({ account: 'user:anyone', limit: 1 }),
     store.audit.copyAudit('user:anyone'),
     store.audit.copyAuditAfter('', 1),
+    store.audit.copyCodeAudit('tuc_any'),
+    store.audit.copyCodeAuditAfter('', 1),
+    store.audit.notePlanFile({ generation: 'any', contents: noContents, at: new Date() }, undefined),
     mint(store, 'user:anyone'),
     store.accounts.removeAccount({ id: 'user:anyone', version: 1, keys: [] }),
     store.accounts.recordKeyUse([{ account: 'user:anyone', keyId: 'key_1', at: new Date() }]),

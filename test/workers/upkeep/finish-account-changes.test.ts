@@ -126,13 +126,14 @@ test('every removal that has begun is completed, and one that fails does not blo
 });
 
 /** Copies these pages, each by the account before it. Ends after `wanted` pages were read, or the lock was requested 50 times. */
-async function copy({ pages = {}, isHeld = () => true, wanted = 1, everyMs = 1 }: CopyWishes) {
+async function copy({ pages = {}, isHeld = () => true, wanted = 1, everyMs = 1, copiedCodes = 0 }: CopyWishes) {
   const asked: string[] = [];
   const held: string[] = [];
   const left: string[] = [];
   const { log, lines } = recordedLog();
   const enough = Promise.withResolvers<void>();
-  const audit: Pick<AuditStore, 'copyAuditAfter'> = {
+  const audit: Pick<AuditStore, 'copyAuditAfter' | 'copyCodeAuditAfter'> = {
+    copyCodeAuditAfter: async () => page(copiedCodes),
     async copyAuditAfter(after, limit) {
       asked.push(`${after} ${limit}`);
       if (asked.length >= wanted) enough.resolve();
@@ -160,6 +161,7 @@ async function copy({ pages = {}, isHeld = () => true, wanted = 1, everyMs = 1 }
 }
 
 type CopyWishes = {
+  copiedCodes?: number;
   pages?: Record<string, CopiedAudit>;
   isHeld?: (times: number) => boolean;
   wanted?: number;
@@ -178,6 +180,7 @@ test('copies all accounts, page by page, and starts again', async (t) => {
   t.deepEqual([...new Set(held)], [auditLockKey]);
   t.deepEqual(left, [auditLockKey], 'another worker does not have to wait');
   t.like(lines[0], { level: 'info', fields: { records: 3 } });
+  t.like((await copy({ pages, wanted: 5, copiedCodes: 4 })).lines[0], { level: 'info', fields: { records: 7 } });
 });
 
 test('does nothing while another worker holds the lock, and stops when another one acquires it', async (t) => {
@@ -203,5 +206,5 @@ test('unreadable accounts are logged, and the others are copied', async (t) => {
     pages: { '': { copied: 1, last: 'user:b', unreadable }, 'user:b': page(1) },
     wanted: 3,
   });
-  t.like(lines, { 0: { level: 'warn', fields: { accounts: unreadable } }, 1: { fields: { records: 2 } } });
+  t.like(lines, { 0: { level: 'warn', fields: { ids: unreadable } }, 1: { fields: { records: 2 } } });
 });

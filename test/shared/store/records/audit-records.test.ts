@@ -4,6 +4,7 @@ import type { Account, Change } from '../../../../shared/store/records/account.t
 import {
   type AuditRecord,
   auditId,
+  auditIdFor,
   newestRecord,
   pageOf,
   recordsOf,
@@ -45,25 +46,54 @@ test('an id is derived from time, version and account: equal for the same change
   t.is(id, 'audit_01KJMMA2KV0000015QP5D3J9J9');
 });
 
-test('the records of an account are those of all changes of settings that it has, each with its original id', (t) => {
+test('the records of an account are those of all its changes, each with its original id', (t) => {
   const trail = [suspended(false), minted, suspended(true)];
-  const [third, first] = [accountWith([suspended(false)], 7), accountWith([suspended(true)], 5)].map(
-    (account) => newestRecord(account)?.id,
-  );
+  const [third, second, first] = [[suspended(false)], [minted], [suspended(true)]]
+    .map((changes, index) => accountWith(changes, 7 - index))
+    .map((account) => newestRecord(account)?.id);
   t.deepEqual(
     recordsOf(accountWith(trail, 7)).map(({ id }) => id),
-    [third, first],
+    [third, second, first],
   );
-  t.deepEqual(recordsOf(accountWith([minted])), []);
+  t.deepEqual(recordsOf(accountWith([{ at, by: 'user:ann' }])), [], 'nothing that is shown');
 });
 
-test('what an operator ends has a record, with the origin; a key that its own account revokes has none', (t) => {
+test('each change has a record of its kind, with the origin', (t) => {
   const origin = { address: '192.0.2.1', reason: 'why' };
-  for (const ended of [{ keyRevoked: 'key_1' }, { batchCancelled: 'batch_1' }, { requestEnded: 'req_1' }]) {
-    const record = newestRecord(accountWith([{ at, by: 'user:olga', ...ended, origin }]));
-    t.like(record, { actor: 'user:olga', account: 'user:ann', change: ended, ...origin });
+  const topUp = { id: 'code tuc_1', tokens: 5 };
+  const kinds = [
+    ['account', { suspended: true }],
+    ['account', { topUp }],
+    ['account', { accountRemoved: true }],
+    ['code', { topUp, codeRedeemed: { id: 'tuc_1', note: null } }],
+    ['key', { keyMinted: 'key_1', keyRevoked: 'key_2' }],
+    ['key', { keyRotated: { from: 'key_1', to: 'key_2' } }],
+    ['key', { keyChanged: 'key_1' }],
+    ['key', { keyRevoked: 'key_1' }],
+    ['batch', { batchCancelled: 'batch_1' }],
+    ['request', { requestEnded: 'req_1' }],
+    ['backend', { backendPaused: { backend: 'b', minutes: 5 } }],
+    ['backend', { backendResumed: 'b' }],
+  ] as const;
+  for (const [kind, change] of kinds) {
+    const record = newestRecord(accountWith([{ at, by: 'user:olga', ...change, origin }]));
+    t.like(record, { kind, actor: 'user:olga', account: 'user:ann', change, ...origin });
   }
-  t.is(newestRecord(accountWith([{ at, by: 'user:ann', keyRevoked: 'key_1' }])), undefined);
+});
+
+test('a device that makes its own key leaves no record; an operator who revokes it does', (t) => {
+  const device = (change: Change) => ({ ...accountWith([change]), guest: { secret: 's', pepper: 'p' } });
+  t.is(newestRecord(device(minted)), undefined);
+  t.like(newestRecord(device({ at, by: 'user:olga', keyRevoked: 'key_1' })), { kind: 'key' });
+  t.like(newestRecord(device({ at, by: 'user:ann', suspended: true })), { kind: 'account' });
+});
+
+test('an id that is made of a name sorts by its time, and differs by its name', (t) => {
+  const ids = ['a', 'b'].flatMap((name) => [0, 1].map((ms) => auditIdFor(name, new Date(at.getTime() + ms))));
+  for (const id of ids) t.regex(id, auditId);
+  t.is(new Set(ids).size, 4);
+  t.is(decodeTime((ids[0] ?? '').slice('audit_'.length)), at.getTime());
+  t.is(ids[0], auditIdFor('a', at));
 });
 
 test('a page has each record once, newest first, and prefers a stored record to a waiting one', (t) => {
@@ -77,8 +107,26 @@ test('a page has each record once, newest first, and prefers a stored record to 
   t.deepEqual(pageOf({ limit: 2, actor: 'user:bob' }, [three, { ...one, actor: 'user:bob' }], [two]), [
     { ...one, actor: 'user:bob' },
   ]);
+  t.deepEqual(pageOf({ limit: 2, kind: 'key' }, [three, { ...one, kind: 'key' }], [two]), [{ ...one, kind: 'key' }]);
+});
+
+test('a page has the records of its time: from its start, and before its end', (t) => {
+  const records = [-1, 0, 1, 2].map((ms) => recordOf(auditIdFor('x', new Date(at.getTime() + ms))));
+  const times = { start: at, end: new Date(at.getTime() + 2) };
+  t.deepEqual(pageOf({ limit: 10, ...times }, records, []), [records[2], records[1]]);
+  t.deepEqual(pageOf({ limit: 10, ...times, after: records[2]?.id }, records, []), [records[1]]);
+  t.deepEqual(pageOf({ limit: 10, start: new Date(-1), end: new Date(0) }, records, []), []);
 });
 
 function recordOf(id: string): AuditRecord {
-  return { id, at, actor: 'user:olga', address: null, account: 'user:ann', change: { suspended: true }, reason: null };
+  return {
+    id,
+    at,
+    kind: 'account',
+    actor: 'user:olga',
+    address: null,
+    account: 'user:ann',
+    change: { suspended: true },
+    reason: null,
+  };
 }
