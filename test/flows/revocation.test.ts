@@ -27,7 +27,7 @@ test.after.always(() => parts.disposeAsync());
  * budgets of kept answers and the usage outbox, which continue meanwhile.
  */
 const others =
-  /^svc:(fleet$|batch-events-lock$|webhook-(upkeep-lock$|lock:)|reply-frames:|control:|(audit|device|file)-lock$|devices-looked-at$|batch-scheduler-lock$|queue-depths|backend-paused:|requests-to-end$|\{shares[:}]|\{(small|medium|large)-chat\}:|\{(default|large)-|\{p\d\d\}:(outbox|outbox-marks|lock|lease-holders|kept-(bytes|room):(user|device))$|\{p\d\d\}:lease-ends:)/;
+  /^svc:(fleet$|batch-events-lock$|webhook-(upkeep-lock$|lock:)|reply-frames:|control:|(audit|device|file)-lock$|devices-looked-at$|batch-scheduler-lock$|queue-depths|backend-paused:|requests-to-end$|\{shares[:}]|\{(small|medium|large)-chat\}:|\{(default|large)-|\{p\d\d\}:(outbox|outbox-marks|lock|lease-holders|peaks:.+|kept-(bytes|room):(user|device))$|\{p\d\d\}:lease-ends:)/;
 /** Admission and settling use outbox keys, but belong to a request. */
 const ofRequest = /^svc:\{p\d\d\}:(version|ended):/;
 
