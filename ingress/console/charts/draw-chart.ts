@@ -1,7 +1,11 @@
 import uPlot from 'uplot/dist/uPlot.esm.js';
 
 /** One value for each time of a chart; null: nothing was measured. `tone`: a meaning that its colour shows. */
-export type ChartSeries = { name: string; values: readonly (number | null)[]; tone?: 'good' | 'warning' | 'bad' };
+export type ChartSeries = {
+  name: string;
+  values: readonly (number | null)[];
+  tone?: 'good' | 'warning' | 'bad' | 'neutral';
+};
 
 export type ChartData = {
   /** Beginnings of equal steps of time, in seconds since 1970. */
