@@ -51,7 +51,8 @@ const shown: Record<PageName, (props: PageProps) => ComponentChildren> = {
       : h(RequestPage, { api, id: item, baseUrl, docsUrl }),
   batches: ({ api, route: { item } }) =>
     item === undefined ? h(BatchesPage, { api }) : h(BatchPage, { api, id: item }),
-  usage: ({ api, route: { isTopUp = false } }) => h(UsagePage, { api, isTopUp }),
+  usage: ({ api, route: { isTopUp = false }, own }) =>
+    h(UsagePage, { api, account: own.value?.account ?? '', isTopUp }),
   keys({ api, held, trial }) {
     const tryOut = (key: FullKey) => {
       trial.startWith(key);

@@ -50,13 +50,17 @@ export function drawChart(element: HTMLElement, data: ChartData): Drawing {
       width: Math.max(200, element.clientWidth),
       height,
       legend: { show: false },
+      // Days are those of UTC.
+      ...(stepSeconds >= daySeconds && {
+        tzDate: (seconds: number) => uPlot.tzDate(new Date(seconds * 1_000), 'Etc/UTC'),
+      }),
       cursor: { show: false },
       scales: {
         x: { time: true, range: () => rangeOf(times, stepSeconds) },
         y: { range: (_, _min, max) => [0, roomFor(max)] },
       },
       axes: [
-        { ...axis, grid: { show: false }, space: 70 },
+        { ...axis, grid: { show: false }, space: 70, values: timeFormats },
         { ...axis, size: 64, values: (_, values) => values.map((value) => format(value)) },
       ],
       series: [
@@ -88,6 +92,15 @@ export function drawChart(element: HTMLElement, data: ChartData): Drawing {
     },
   };
 }
+
+const daySeconds = 86_400;
+
+/** Of uPlot: the least step, how a time is written, and what follows in a new year, month and day. `1`: it follows the other. */
+const timeFormats: uPlot.Axis.TimeValuesConfig = [
+  [28 * daySeconds, '{MMM}', '\n{YYYY}', null, null, null, null, null, 1],
+  [daySeconds, '{D} {MMM}', '\n{YYYY}', null, null, null, null, null, 1],
+  [1, '{HH}:{mm}', '\n{D} {MMM}', null, '\n{D} {MMM}', null, null, null, 1],
+];
 
 const noSeries: ChartSeries = { name: '', values: [] };
 

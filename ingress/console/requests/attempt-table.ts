@@ -14,7 +14,7 @@ export function AttemptTable({ attempts }: { attempts: readonly ShownAttempt[] }
     rows: attempts.map((attempt, index) => ({ ...attempt, number: index + 1 })),
     rowKey: ({ number: position }) => String(position),
     columns: isForOperators
-      ? [call, backend, address, location, happened, rule, after]
+      ? [call, backend, address, location, happened, ...(attempts.some(({ rule: name }) => name) ? [rule] : []), after]
       : [call, location, happened, after],
   });
 }

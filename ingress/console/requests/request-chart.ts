@@ -4,7 +4,7 @@ import type { Api } from '../api/api.ts';
 import { useLoaded, usePolled } from '../api/use-loaded.ts';
 import { TimeChart } from '../charts/time-chart.ts';
 import { type RequestFilter, requestsLink } from '../page/console-route.ts';
-import { formatCount, formatDay, formatHour, formatShort } from '../page/format.ts';
+import { formatCount, formatDay, formatHour, formatTick } from '../page/format.ts';
 import { LoadedView } from '../page/loaded-view.ts';
 import { refusalReportOf, refusalsOf, reportOf, seriesOf } from './request-counts.ts';
 import { type Steps, stepsOf, timesOf, timeText, withRange } from './request-range.ts';
@@ -58,7 +58,7 @@ function Histogram({ steps, report, filter }: Pick<Counts, 'steps' | 'report'> &
     stepSeconds,
     series: seriesOf(steps, report.data, filter),
     kind: 'bars',
-    format: formatShort,
+    format: formatTick,
     formatTime: (seconds) => (unit === 'hour' ? formatHour(seconds) : formatDay(timeText(seconds).slice(0, 10))),
     formatValue: (count) => `${formatCount(count)} ${count === 1 ? 'request' : 'requests'}`,
     open: { label: `to list this ${unit}`, at },
