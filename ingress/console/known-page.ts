@@ -15,7 +15,8 @@ import { SettingsPage } from './operators/settings-page.ts';
 import { OverviewPage } from './overview/overview-page.ts';
 import { isForOperators, type PageName, pages, type Route } from './page/console-route.ts';
 import { LoadedView } from './page/loaded-view.ts';
-import { RequestPage, RequestsPage } from './requests/requests-page.ts';
+import { RequestPage } from './requests/request-page.ts';
+import { RequestsPage } from './requests/requests-page.ts';
 import type { ConsoleSettings } from './session/browser.ts';
 import { TryItPage } from './try-it/try-it-page.ts';
 import type { Trial } from './try-it/use-trial.ts';
@@ -44,11 +45,14 @@ export function KnownPage(props: PageProps) {
 
 const shown: Record<PageName, (props: PageProps) => ComponentChildren> = {
   overview: ({ api, settings: { baseUrl, docsUrl }, held }) => h(OverviewPage, { api, baseUrl, docsUrl, held }),
-  requests: ({ api, route: { item, filter = {} } }) =>
-    item === undefined ? h(RequestsPage, { api, filter }) : h(RequestPage, { api, id: item }),
+  requests: ({ api, route: { item, filter = {} }, settings: { baseUrl, docsUrl } }) =>
+    item === undefined
+      ? h(RequestsPage, { api, filter, baseUrl, docsUrl })
+      : h(RequestPage, { api, id: item, baseUrl, docsUrl }),
   batches: ({ api, route: { item } }) =>
     item === undefined ? h(BatchesPage, { api }) : h(BatchPage, { api, id: item }),
-  usage: ({ api, route: { isTopUp = false } }) => h(UsagePage, { api, isTopUp }),
+  usage: ({ api, route: { isTopUp = false }, own }) =>
+    h(UsagePage, { api, account: own.value?.account ?? '', isTopUp }),
   keys({ api, held, trial }) {
     const tryOut = (key: FullKey) => {
       trial.startWith(key);
@@ -59,9 +63,11 @@ const shown: Record<PageName, (props: PageProps) => ComponentChildren> = {
   webhooks: ({ api }) => h(WebhooksPage, { api }),
   'try-it': ({ api, settings: { baseUrl, docsUrl }, trial, held }) =>
     h(TryItPage, { api, baseUrl, docsUrl, trial, held }),
-  find({ api, route: { item, search = '' } }) {
+  find({ api, route: { item, search = '' }, settings: { baseUrl, docsUrl } }) {
     if (item === undefined) return h(FindPage, { api, text: search });
-    return item.startsWith('batch_') ? h(AnyBatchPage, { api, id: item }) : h(AnyRequestPage, { api, id: item });
+    return item.startsWith('batch_')
+      ? h(AnyBatchPage, { api, id: item })
+      : h(AnyRequestPage, { api, id: item, baseUrl, docsUrl });
   },
   fleet: ({ api }) => h(FleetPage, { api }),
   accounts: ({ api, route: { item, search = '' } }) =>

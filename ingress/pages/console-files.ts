@@ -19,6 +19,7 @@ const styles = [
   'styles/panels.css',
   'styles/controls.css',
   'styles/table.css',
+  'styles/requests.css',
   'styles/usage.css',
   'styles/charts.css',
   'packages/uplot.css',

@@ -11,7 +11,10 @@ import { someOf } from '../support/size.ts';
 import { createTopUpClient } from '../support/top-up-client.ts';
 
 const webhookEnv = { WEBHOOK_SECRET_KEY: 'k'.repeat(40), WEBHOOK_HOSTS_PRIVATE: 'localhost:*' };
-const { browserTest, stack, openConsole } = openBrowserTests(test, { env: webhookEnv });
+const { browserTest, stack, openConsole } = openBrowserTests(test, {
+  env: webhookEnv,
+  models: { 'broken-chat': { tier: 'standard', pool: 'default', backends: ['onprem-a'] } },
+});
 
 /** The pages to check, each with an account and steps that fill it. Each is checked in every view. */
 type Step = (console: ConsolePage) => Promise<void>;
@@ -118,8 +121,8 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
       const { key } = await createFurtherKeyClient(keys, 'grouper').create();
       await keys.infer(String(key));
       await page.reload();
-      await page.getByLabel('Period').selectOption('Other days');
-      for (const group of ['key', 'endpoint']) await page.getByLabel(group, { exact: true }).check();
+      await page.getByRole('radio', { name: 'Other days' }).check();
+      for (const group of ['key', 'endpoint']) await page.getByRole('checkbox', { name: group }).check();
       const table = page.getByRole('region', { name: /^By day/ });
       while (!(await table.isVisible())) {
         await page.getByRole('button', { name: 'Refresh' }).click();
@@ -191,8 +194,37 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
     async fill({ page }) {
       const keys = createKeyClient(stack());
       await keys.infer(await keys.newKey('lister'));
-      await page.getByRole('button', { name: 'Refresh' }).click();
       await page.locator('.state', { hasText: 'completed' }).waitFor();
+      await page.getByRole('radio', { name: 'Other times' }).check();
+      await page.getByLabel('Until').waitFor();
+    },
+  },
+  'the list of requests of an account without any': {
+    account: 'waiter',
+    fragment: 'requests',
+    fill: ({ page }) => page.getByText('Waiting for the first request …').waitFor(),
+  },
+  'a failed request of any account': {
+    account: 'olga',
+    fragment: 'requests?account=user%3Afailing&code=UPSTREAMS_EXHAUSTED',
+    async fill({ page }) {
+      const keys = createKeyClient(stack());
+      for (const server of stack().modelServers) server.fail({ status: 500 }, 'broken-chat');
+      await keys.infer(await keys.newKey('failing'), 'broken-chat');
+      await page.reload();
+      await page.getByRole('link', { name: /^req_/ }).first().click();
+      await page.getByRole('region', { name: 'What happened' }).waitFor();
+    },
+  },
+  'the question before overage is turned on': {
+    account: 'careful',
+    fragment: 'usage',
+    async fill({ page }) {
+      await page.getByRole('button', { name: 'Turn overage on' }).click();
+      await page.getByRole('dialog').waitFor();
+    },
+    async tidy({ page }) {
+      await page.getByRole('button', { name: 'Go back' }).click();
     },
   },
   'a request': {

@@ -36,10 +36,10 @@ browserTestAlone('an operator gets from "customer says 503" to its cause', async
   await page.locator('dialog input:focus').waitFor();
   await page.keyboard.type(requestId);
   await page.getByRole('option', { name: /in all accounts$/ }).click();
-  await page.getByRole('heading', { name: `${requestId} failed` }).waitFor();
+  await page.getByRole('heading', { name: `${requestId} 503 UPSTREAMS_EXHAUSTED` }).waitFor();
   const attempts = page.getByRole('table', { name: 'Calls of model servers, in order' });
-  t.regex(await attempts.innerText(), /onprem-[\w-]+\s+on-prem/);
-  await page.getByRole('link', { name: 'user:customer' }).waitFor();
+  t.regex(await attempts.innerText(), /onprem-[\w-]+\s+127\.0\.0\.1:\d+\s+on-prem/);
+  await page.getByRole('link', { name: 'user:customer' }).first().waitFor();
 
   await page.getByRole('link', { name: 'Fleet' }).click();
   await page.getByRole('listitem').filter({ hasText: 'small-chat is down: all its backends fail.' }).waitFor();

@@ -1,14 +1,17 @@
+import { readFile } from 'node:fs/promises';
 import test from 'ava';
 import { openBrowserTests } from '../support/browser/browser-tests.ts';
 import { createKeyClient } from '../support/key-client.ts';
+import { readCsv } from '../support/report-side.ts';
 
 const { browserTest, stack, openConsole } = openBrowserTests(test, {
   modelServers: { firstTokenMs: 50, tokensPerSecond: 40 },
+  models: { 'broken-chat': { tier: 'standard', pool: 'default', backends: ['onprem-a', 'onprem-b'] } },
 });
 
 const body = { model: 'small-chat', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 20 };
 
-browserTest('requests are listed and filtered, and one shows its timeline, attempts and charge', async (t) => {
+browserTest('requests are listed and filtered, and one shows its timeline, facts and charge', async (t) => {
   const keys = createKeyClient(stack());
   const key = await keys.newKey('looker');
   for (const model of ['small-chat', 'medium-chat']) t.is((await keys.infer(key, model)).status, 200);
@@ -16,29 +19,101 @@ browserTest('requests are listed and filtered, and one shows its timeline, attem
   const { page } = console;
   await console.goTo('requests');
   await console.signIn('looker');
-  const rows = page.getByRole('table').locator('tbody tr');
+  const rows = page.getByRole('table', { name: 'Requests, latest first' }).locator('tbody tr');
   await rows.nth(1).waitFor();
   t.is(await rows.count(), 2);
+  t.regex(await rows.first().innerText(), /now|\d+ s ago/);
   await page.getByRole('combobox', { name: 'Model' }).selectOption('medium-chat');
-  await page.waitForURL(/#requests\?model=medium-chat$/);
+  await page.waitForURL(/#requests\?range=24h&model=medium-chat$/);
   await rows.nth(1).waitFor({ state: 'detached' });
   await rows.first().waitFor();
   t.regex(await rows.first().innerText(), /medium-chat/);
   t.is(await rows.count(), 1);
-  await page.getByRole('combobox', { name: 'Outcome' }).selectOption('failed');
+  const [file] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('button', { name: 'Export these 1 as CSV' }).click(),
+  ]);
+  t.like(readCsv(await readFile(await file.path(), 'utf8')), [{ result: 'completed', key: 'default' }]);
+  await page.getByRole('combobox', { name: 'Result' }).selectOption('failed, any code');
   await page.getByText('No request fits.').waitFor();
   await page.goBack();
 
   await rows.first().getByRole('link').click();
   await page.getByText('The answer was complete.').waitFor();
   const timeline = page.getByRole('list', { name: 'Timeline' });
-  const phases = await timeline.locator('.phase').allInnerTexts();
-  t.is(phases[0], 'Queue');
-  t.is(phases.at(-1), 'Attempt 1, on-prem');
-  const figures = await page.locator('main').innerText();
-  t.regex(figures, /Charged\s+[1-9]\d* tokens/);
-  t.regex(figures, /Model\s+medium-chat/);
+  t.deepEqual((await timeline.locator('.phase').allInnerTexts()).slice(0, 2), ['Queue', '1 on-prem']);
+  const facts = await page.locator('main').innerText();
+  t.regex(facts, /Charged\s+[1-9]\d* tokens/);
+  t.regex(facts, /Model\s+medium-chat/);
+  t.regex(facts, /Key\s+default/);
   await console.requireClean(t);
+});
+
+browserTest('an account without requests is shown how to send one, and the list begins when it comes', async (t) => {
+  const keys = createKeyClient(stack());
+  const key = await keys.newKey('beginner');
+  await using console = await openConsole();
+  const { page } = console;
+  await console.goTo('requests');
+  await console.signIn('beginner');
+  await page.getByText('Waiting for the first request …').waitFor();
+  await page.getByText('Put your key default into KEY:').waitFor();
+  t.is((await keys.infer(key)).status, 200);
+  const rows = page.getByRole('table', { name: 'Requests, latest first' }).locator('tbody tr');
+  await rows.first().waitFor();
+  await page.getByRole('switch', { name: 'Live' }).check();
+  t.is((await keys.infer(key)).status, 200);
+  await rows.nth(1).waitFor();
+  await page.getByText('1 new request.').waitFor({ state: 'attached' });
+  await console.requireClean(t);
+});
+
+browserTest('a failed request says why, and what to do; an operator sees who failed, and the runbook', async (t) => {
+  const keys = createKeyClient(stack());
+  const key = await keys.newKey('unlucky');
+  for (const server of stack().modelServers) server.fail({ status: 500 }, 'broken-chat');
+  const send = () =>
+    keys.send('POST', '/v1/chat/completions', { bearer: key, body: { ...body, model: 'broken-chat' } });
+  const failed = [await send(), await send()];
+  t.deepEqual(
+    failed.map(({ status }) => status),
+    [503, 503],
+  );
+  const [id = ''] = failed.map(({ headers }) => headers.get('x-request-id') ?? '');
+  await using console = await openConsole();
+  const { page } = console;
+  await console.goTo('requests');
+  await console.signIn('unlucky');
+  const rows = page.getByRole('table', { name: 'Requests, latest first' }).locator('tbody tr');
+  await rows.getByText('503 UPSTREAMS_EXHAUSTED').nth(1).waitFor();
+  await page.getByRole('link', { name: new RegExp(`^req_.*${id.slice(-5)}$`) }).click();
+  await page.getByRole('heading', { name: `${id} 503 UPSTREAMS_EXHAUSTED` }).waitFor();
+  const box = page.getByRole('region', { name: 'What happened' });
+  await box.getByText('No model server could answer: on-prem model servers answered HTTP 500.').waitFor();
+  t.regex(
+    await box.innerText(),
+    /The client got 503 UPSTREAMS_EXHAUSTED, "No model server could answer.*Nothing was charged/s,
+  );
+  const help = await box.getByRole('link', { name: 'What this code means' }).getAttribute('href');
+  t.regex(help ?? '', /\/docs\/errors#UPSTREAMS_EXHAUSTED$/);
+  await box.getByRole('link', { name: '1 more like this in the same minute' }).click();
+  await page.waitForURL(/#requests\?start=.*&end=.*&code=UPSTREAMS_EXHAUSTED$/);
+  await rows.nth(1).waitFor();
+  t.is(await rows.count(), 2);
+  await console.requireClean(t);
+
+  await using operator = await openConsole();
+  await operator.goTo(`find/${id}`);
+  await operator.signIn('olga');
+  const theirs = operator.page.getByRole('region', { name: 'What happened' });
+  await theirs.getByText('No model server could answer: two answered HTTP 500.').waitFor();
+  await theirs.getByRole('link', { name: 'Runbook: a model is down' }).waitFor();
+  const calls = operator.page.getByRole('table', { name: 'Calls of model servers, in order' });
+  t.regex(await calls.locator('tbody tr').first().innerText(), /onprem-[ab]\s+127\.0\.0\.1:\d+/);
+  await operator.page.getByRole('link', { name: 'broken-chat' }).click();
+  await operator.page.getByRole('heading', { name: 'Requests of user:unlucky' }).waitFor();
+  await operator.page.getByText('503 UPSTREAMS_EXHAUSTED').nth(1).waitFor();
+  await operator.requireClean(t);
 });
 
 browserTest('a request is found by its id and by that of its answer, and an unknown id says so', async (t) => {
@@ -71,7 +146,7 @@ browserTest('a request is found by its id and by that of its answer, and an unkn
   await console.requireClean(t);
 });
 
-browserTest('on a phone each value of a table has its title, and an id is copied whole', async (t) => {
+browserTest('on a phone a request has two lines, and an id is copied whole', async (t) => {
   const keys = createKeyClient(stack());
   const bearer = await keys.newKey('phoner');
   const answer = await keys.send('POST', '/v1/chat/completions', { bearer, body });
@@ -82,12 +157,12 @@ browserTest('on a phone each value of a table has its title, and an id is copied
   await console.goTo('requests');
   await console.signIn('phoner');
   await page.setViewportSize({ width: 390, height: 844 });
-  const row = page.getByRole('table').locator('tbody tr');
+  const row = page.getByRole('table', { name: 'Requests, latest first' }).locator('tbody tr');
   await row.waitFor();
-  const titles = await row
-    .locator('td')
-    .evaluateAll((cells) => cells.map((cell) => getComputedStyle(cell, '::before').content));
-  t.deepEqual(titles.slice(0, 2), ['"State"', '"Model"']);
+  const tops = await row
+    .locator('th, td')
+    .evaluateAll((cells) => cells.map((cell) => cell.getBoundingClientRect()).filter(({ height }) => height > 0));
+  t.is(new Set(tops.map(({ bottom }) => Math.round(bottom / 20))).size, 2);
   t.is(await page.evaluate('document.documentElement.scrollWidth'), 390, 'nothing scrolls sideways');
   await page.getByRole('button', { name: `Copy the request ID ${requestId}` }).click();
   t.is(await page.evaluate('navigator.clipboard.readText()'), requestId);

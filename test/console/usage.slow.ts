@@ -50,32 +50,38 @@ browserTest(
     });
     let charged = 0;
     for (const row of await table.locator('tbody tr').allInnerTexts()) {
-      const [, model, requests, failed, cancelled, , , , tokens] = row.split('\t');
-      t.deepEqual([requests, failed, cancelled], [model === 'small-chat' ? '2' : '1', '0', '0'], row);
+      const [, model, requests, tokens, cost] = row.split('\t');
+      t.is(requests, model === 'small-chat' ? '2' : '1', row);
+      t.is(cost, model === 'small-chat' ? '< 0.01 USD' : '–', row);
       charged += Number(tokens);
     }
     t.is(charged, Number(quota.used));
-    t.is(await page.locator('.chart rect.patterned').count(), 4, 'one bar segment and one legend entry for each model');
-    const described = await page.locator('.chart [role=application]').getAttribute('aria-label');
-    t.regex(described ?? '', new RegExp(`^tokens charged by day and model: on one day, .*\\(${charged}\\)`));
-    await page.getByRole('radio', { name: 'requests' }).check();
-    t.regex((await page.locator('.chart [role=application]').getAttribute('aria-label')) ?? '', /\(3\)/);
-    await page.mouse.move(0, 0); // what is under the pointer would be shown instead
-    await page.locator('.chart [role=application]').focus();
-    await page.keyboard.press('End');
-    const numbers = page.locator('.day-numbers');
-    t.regex(await numbers.innerText(), /3 requests/);
-    await page
-      .locator('.chart')
-      .getByRole('status')
-      .getByText(/: 3 requests, /)
-      .waitFor();
-    await page.keyboard.press('Escape');
-    await numbers.waitFor({ state: 'detached' });
-    await page.locator('.chart .target').last().hover();
-    await numbers.waitFor();
+    const titles = () => table.getByRole('columnheader').allInnerTexts();
+    const isShown = async (title: string) => (await titles()).includes(title);
+    t.false(await isShown('Cancelled'), 'a column that is 0 in all rows is hidden');
+    await page.getByRole('button', { name: 'Show all columns' }).click();
+    t.true(await isShown('Cancelled'));
 
-    await page.getByLabel('Period').selectOption('Last month');
+    const plot = page.locator('.chart [role=application]');
+    await page.getByRole('radio', { name: 'Tokens' }).check();
+    t.regex(
+      (await plot.getAttribute('aria-label')) ?? '',
+      /^Tokens by model, each day \(UTC\)\. Most at .*: \d+ tokens\./,
+    );
+    await page.getByRole('radio', { name: 'Requests' }).check();
+    t.regex((await plot.getAttribute('aria-label')) ?? '', /: 3 requests\./);
+    await page.mouse.move(0, 0); // what is under the pointer would be shown instead
+    await plot.focus();
+    for (const key of ['End', ...Array.from({ length: 31 - new Date().getUTCDate() }, () => 'ArrowRight')])
+      await page.keyboard.press(key);
+    const said = page.locator('.chart').getByRole('status');
+    await said.getByText(/small-chat 2 requests, medium-chat 1 requests$/).waitFor();
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/#requests\?start=.*&end=/);
+    await page.getByRole('table', { name: 'Requests, latest first' }).locator('tbody tr').nth(2).waitFor();
+    await page.goBack();
+
+    await page.getByRole('radio', { name: 'Last month' }).check();
     await page.getByText(/^No usage from /).waitFor();
     t.true(
       await page.getByText('small-chat, medium-chat, hanging-chat', { exact: true }).isVisible(),
@@ -94,11 +100,7 @@ browserTest('usage is grouped by keys with their names, compared with the days b
   const { page } = console;
   await console.goTo('usage');
   await console.signIn('exporter');
-  for (const group of ['day', 'model']) {
-    await page.getByLabel('key', { exact: true }).check();
-    await page.getByLabel(group, { exact: true }).uncheck();
-  }
-  t.true(await page.getByLabel('key', { exact: true }).isDisabled(), 'a report has at least one group');
+  await page.getByRole('radio', { name: 'key' }).check();
   const table = page.getByRole('region', { name: /^By key/ });
   const row = table.locator('tbody tr', { hasText: 'nightly report' });
   const requestsIn = async () => ((await row.count()) === 1 ? (await row.innerText()).split('\t')[1] : undefined);
@@ -106,18 +108,24 @@ browserTest('usage is grouped by keys with their names, compared with the days b
     await page.getByRole('button', { name: 'Refresh' }).click();
     await page.waitForTimeout(200);
   }
-  t.is(await page.locator('.chart').count(), 0, 'there is no chart without days');
   t.is(await page.locator('[data-total=Requests]').innerText(), '2');
-  t.regex(await page.locator('[data-total=Cost]').innerText(), /^0\.00\d+ USD$/);
-  t.true(await page.getByText('nothing before').first().isVisible());
+  const cost = page.locator('[data-total=Cost] span');
+  t.is(await cost.innerText(), '< 0.01 USD');
+  t.regex((await cost.getAttribute('title')) ?? '', /^0\.00\d+ USD$/);
+  t.true(await page.getByText('no earlier usage').first().isVisible());
   t.true(await page.getByText(/ tokens have no price\.$/).isVisible());
 
-  await page.getByLabel('Period').selectOption('Last 7 days');
-  await page.getByText('Compared with the 7 days before').waitFor();
-  await page.getByLabel('Period').selectOption('Other days');
+  await page.getByRole('radio', { name: 'Yesterday' }).check();
+  await page.getByText(/^No usage from /).waitFor();
+  await page.getByRole('radio', { name: '24 hours' }).check();
+  await row.waitFor();
+  t.regex(await table.innerText(), /First token, p50 \/ p95/);
+  await page.getByRole('radio', { name: '7 days' }).check();
+  await page.getByRole('radio', { name: 'Other days' }).check();
   const [first, today] = ['2026-01-01', new Date().toISOString().slice(0, 10)];
   await page.getByLabel('First day (UTC)').fill(today);
-  await page.getByText('Compared with the day before').waitFor();
+  await page.getByText(/^Compared with [^ ]+ [^ ]+, 00:00 to/).waitFor();
+  await row.waitFor();
   const [file] = await Promise.all([
     page.waitForEvent('download'),
     page.getByRole('button', { name: 'Export as CSV' }).click(),
@@ -127,11 +135,11 @@ browserTest('usage is grouped by keys with their names, compared with the days b
   t.like(rows, [{ requests: '2', currency: 'USD' }]);
 
   await page.getByLabel('First day (UTC)').fill('12026-01-01');
-  t.true(await page.getByText('Compared with the day before').isVisible(), 'it is not taken as a day');
+  t.true(await row.isVisible(), 'it is not taken as a day');
   console.expectFailures();
   await page.getByLabel('First day (UTC)').fill(first);
   await page.getByLabel('Last day (UTC)').fill('2025-12-31');
-  await page.getByText(/expected a day that is not before/).waitFor();
+  await page.getByText(/that is not before/).waitFor();
   await console.requireClean(t);
 });
 
@@ -180,6 +188,31 @@ browserTest('the bar matches the figures: used, reserved, and usage beyond the a
   );
   leaving.abort();
   await hanging;
+  await console.requireClean(t);
+});
+
+browserTest('overage is turned on with a bound, after a question', async (t) => {
+  await createKeyClient(stack()).change('user:careful', { plan: 'small' });
+  await using console = await openConsole();
+  const { page } = console;
+  const sent: unknown[] = [];
+  await page.route('**/billing/overage', (route) => {
+    sent.push(route.request().postDataJSON());
+    return route.continue({ postData: JSON.stringify({ enabled: true }) });
+  });
+  await console.goTo('usage');
+  await console.signIn('careful');
+  await page.getByText('Off. When the 100 tokens are used, requests fail with 402.').waitFor();
+  await page.getByRole('button', { name: 'Turn overage on' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByText('Requests continue beyond 100 tokens, and are charged.').waitFor();
+  t.is(await dialog.getByLabel('Most this month, in tokens').inputValue(), '50');
+  t.deepEqual(sent, []);
+  await dialog.getByLabel('Most this month, in tokens').fill('70');
+  await dialog.getByRole('button', { name: 'Turn overage on' }).click();
+  await page.getByText('Overage is on. Applies from your next request.').waitFor();
+  t.deepEqual(sent, [{ enabled: true, tokens_max: 70 }]);
+  await page.getByRole('button', { name: 'Turn overage off' }).waitFor();
   await console.requireClean(t);
 });
 

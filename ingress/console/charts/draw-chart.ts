@@ -4,7 +4,7 @@ import uPlot from 'uplot/dist/uPlot.esm.js';
 export type ChartSeries = {
   name: string;
   values: readonly (number | null)[];
-  tone?: 'good' | 'quiet' | 'warning' | 'bad';
+  tone?: 'good' | 'warning' | 'bad' | 'neutral';
 };
 
 export type ChartData = {
@@ -50,6 +50,10 @@ export function drawChart(element: HTMLElement, data: ChartData): DrawnChart {
       width: Math.max(200, element.clientWidth),
       height,
       legend: { show: false },
+      // Days are those of UTC.
+      ...(stepSeconds >= daySeconds && {
+        tzDate: (seconds: number) => uPlot.tzDate(new Date(seconds * 1_000), 'Etc/UTC'),
+      }),
       cursor: { show: false },
       scales: {
         x: { time: true, range: () => rangeOf(times, stepSeconds) },
@@ -89,6 +93,8 @@ export function drawChart(element: HTMLElement, data: ChartData): DrawnChart {
   };
 }
 
+const daySeconds = 86_400;
+
 const noSeries: ChartSeries = { name: '', values: [] };
 
 /** Sums up to each series, the largest first, so that each covers a part of the one before it. */
@@ -113,7 +119,7 @@ const [hourTick, dayTick] = [
 
 /** The time of day, with the day where it changes; days alone if they are a day or more apart. */
 function ticksOf(splits: readonly number[]): string[] {
-  const isOfDays = (splits[1] ?? 0) - (splits[0] ?? 0) >= 86_400;
+  const isOfDays = (splits[1] ?? 0) - (splits[0] ?? 0) >= daySeconds;
   let latest = '';
   return splits.map((seconds) => {
     const [hour, day] = [hourTick.format(seconds * 1_000), dayTick.format(seconds * 1_000)];

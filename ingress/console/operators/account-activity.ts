@@ -10,7 +10,7 @@ import { type NewestItems, useLoaded, useNewest, usePolled } from '../api/use-lo
 import { BatchProgress } from '../batches/batch-detail.ts';
 import { batchState, canBeCancelled } from '../batches/batch-words.ts';
 import { KeyTable } from '../keys/key-table.ts';
-import { foundLink } from '../page/console-route.ts';
+import { foundLink, requestsLink } from '../page/console-route.ts';
 import { formatTime } from '../page/format.ts';
 import { StateBadge } from '../page/icons.ts';
 import { ShortId } from '../page/identifiers.ts';
@@ -60,7 +60,7 @@ export function AccountActivity({ api, name, account, reload }: Props) {
   return [
     h('p', { role: 'status', class: 'good' }, ended && endedWords(ended, listed)),
     account && h(AccountPanels, { api, account }),
-    h(AccountRequests, { api, requests, onAsk: clear, onEnded }),
+    h(AccountRequests, { api, account: name, requests, onAsk: clear, onEnded }),
     h(AccountBatches, { account: name, batches, onAsk: clear, cancel }),
     account && h(AccountKeys, { account: name, keys: account.keys, onAsk: clear, revoke }),
   ];
@@ -84,13 +84,14 @@ function AccountPanels({ api, account: { account, plan, topUp } }: PanelsProps) 
 
 type RequestsProps = {
   api: Api;
+  account: string;
   requests: NewestItems<OperatorRequest>;
   onAsk: () => void;
   onEnded: (id: string) => void;
 };
 
 /** Requests of an account that run, and its last ones. Those that run can be ended. */
-function AccountRequests({ api, requests, onAsk, onEnded }: RequestsProps) {
+function AccountRequests({ api, account, requests, onAsk, onEnded }: RequestsProps) {
   const [asked, ask] = useState<OperatorRequest>();
   const open = (request: OperatorRequest) => {
     onAsk();
@@ -98,7 +99,7 @@ function AccountRequests({ api, requests, onAsk, onEnded }: RequestsProps) {
   };
   return h(
     Panel,
-    { title: 'Requests' },
+    { title: 'Requests', more: { href: requestsLink({ account }), link: 'All requests' } },
     h(NewestView<OperatorRequest>, {
       newest: requests,
       what: 'its requests',
@@ -109,7 +110,6 @@ function AccountRequests({ api, requests, onAsk, onEnded }: RequestsProps) {
           caption: 'Requests, latest first',
           requests: shown,
           isShort: true,
-          linkOf: foundLink,
           last: { title: 'Change', cell: (request) => h(EndButton, { request, ask: () => open(request) }) },
         }),
     }),

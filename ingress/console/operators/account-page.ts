@@ -93,7 +93,7 @@ export function AccountPage({ api, name }: { api: Api; name: string }) {
         h(AccountActions, { account: before, plans, change, remove: account && remove }),
         h(DoneNotice, { done: done && isInForce(done.set, before) ? done : undefined, undo }),
         h(AccountActivity, { api, name, account, reload }),
-        h(UsageReportView, { api, path: `${path}/usage` }),
+        h(UsageReportView, { api, path: `${path}/usage`, keyNames: namesOf(account), requestsOf: { account: name } }),
         (account ?? records.value?.data[0]) && [h('h2', null, 'Audit trail'), h(AuditTrail, { records })],
       ],
     }),
@@ -104,6 +104,10 @@ export function AccountPage({ api, name }: { api: Api; name: string }) {
 function unlessUnknown(error: unknown, name: string): undefined {
   const isUnknown = error instanceof ApiFailure && error.status === 404 && name.startsWith('user:');
   if (!isUnknown) throw error;
+}
+
+function namesOf(account: Account | undefined): ReadonlyMap<string, string> {
+  return new Map(account?.keys.map(({ id, name }) => [id, name]));
 }
 
 const unknown = { plan: '', overageEnabled: false, suspended: false };

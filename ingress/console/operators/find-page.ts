@@ -10,11 +10,12 @@ import { batchState, canBeCancelled, isMoving } from '../batches/batch-words.ts'
 import { accountLink, findLink, foundLink, searchText } from '../page/console-route.ts';
 import { LabelledInput } from '../page/fields.ts';
 import { StateBadge } from '../page/icons.ts';
-import { AccountLink, CopyButton, ShortId } from '../page/identifiers.ts';
+import { AccountLink, ShortId } from '../page/identifiers.ts';
 import { LoadedView } from '../page/loaded-view.ts';
 import { Table } from '../page/table.ts';
-import { hasLeftNoRecord, LeftNoRecord, RequestDetail } from '../requests/request-detail.ts';
+import { hasLeftNoRecord, LeftNoRecord, RequestActions, RequestDetail } from '../requests/request-detail.ts';
 import { requestState } from '../requests/request-words.ts';
+import { useKeyNames } from '../requests/requests-page.ts';
 import { AskToEnd, CancelBatchDialog, EndButton } from './end-dialogs.ts';
 
 type FoundThings = { data: FoundThing[] };
@@ -98,8 +99,10 @@ function adviceFor(text: string): string {
 
 const requestEveryMs = 1_000;
 
+type AnyRequestProps = { api: Api; id: string; baseUrl: string; docsUrl: string };
+
 /** A request of any account, with the backends that were called. One that runs can be ended. */
-export function AnyRequestPage({ api, id }: { api: Api; id: string }) {
+export function AnyRequestPage({ api, id, baseUrl, docsUrl }: AnyRequestProps) {
   const path = `/admin/requests/${encodeURIComponent(id)}`;
   const loaded = useLoaded((signal) => api.call<OperatorRequest>(path, { signal }), [path]);
   const [isAsking, setAsking] = useState(false);
@@ -108,24 +111,35 @@ export function AnyRequestPage({ api, id }: { api: Api; id: string }) {
   const isMoving = value !== undefined && value.state !== 'ended' && !isGone;
   usePolled(loaded, { everyMs: requestEveryMs, active: isMoving });
   return [
-    h('p', { class: 'crumb' }, h('a', { href: '#find' }, 'Find')),
+    h(
+      'p',
+      { class: 'crumb' },
+      h('a', { href: '#find' }, 'Find'),
+      value && [' / ', h('a', { key: 'account', href: accountLink(value.account) }, value.account)],
+    ),
     h('h1', { tabIndex: -1 }, h('code', null, id), value && !isGone && [' ', h(StateBadge, requestState(value))]),
     h(
-      'div',
-      { class: 'actions' },
-      h(CopyButton, { text: id, label: 'Copy the ID' }),
+      RequestActions,
+      { id, fragment: foundLink(id), url: `${baseUrl}${path}` },
       isMoving && h(EndButton, { request: value, ask: () => setAsking(true) }),
     ),
-    value && h('p', null, 'Account ', h('a', { href: accountLink(value.account) }, value.account)),
     isGone
       ? h(LeftNoRecord, null)
       : h(LoadedView<OperatorRequest>, {
           loaded,
           what: 'the request',
-          children: (request) => h(RequestDetail, { request, isOwn: false }),
+          lines: 14,
+          children: (request) => h(FoundRequestDetail, { api, request, docsUrl }),
         }),
     isAsking && value && h(AskToEnd, { api, request: value, onEnded: loaded.reload, close: () => setAsking(false) }),
   ];
+}
+
+type FoundProps = { api: Api; request: OperatorRequest; docsUrl: string };
+
+/** With the names of the keys of its account. */
+function FoundRequestDetail({ api, request, docsUrl }: FoundProps) {
+  return h(RequestDetail, { api, request, keyNames: useKeyNames(api, request.account), docsUrl });
 }
 
 const batchEveryMs = 1_500;

@@ -79,7 +79,7 @@ function outcomes(rows: readonly UsageRow[], steps: Pick<SeriesQuery, 'times' | 
   const answered = ({ requests, failed, cancelled }: UsageRow) => requests - failed - cancelled;
   const all: ChartSeries[] = [
     { name: 'completed', values: sumsBy(rows, steps, answered), tone: 'good' },
-    { name: 'client left', values: sumsBy(rows, steps, ({ cancelled }) => cancelled), tone: 'quiet' },
+    { name: 'client left', values: sumsBy(rows, steps, ({ cancelled }) => cancelled), tone: 'neutral' },
     { name: 'refused', values: sumsBy(rows, steps, ({ refused = 0 }) => refused), tone: 'warning' },
     { name: 'failed', values: sumsBy(rows, steps, ({ failed }) => failed), tone: 'bad' },
   ];

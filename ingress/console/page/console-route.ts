@@ -33,15 +33,23 @@ export type AuditFilter = { account?: string; actor?: string };
 /** As the API names them. */
 export type CodeState = 'unused' | 'redeemed' | 'revoked' | 'expired';
 
+/** As the API names them; `range` is one that ends now, `account` another account, for operators. */
+const requestFilters = [
+  'account',
+  'range',
+  'start',
+  'end',
+  'code',
+  'outcome',
+  'endpoint',
+  'key_id',
+  'model',
+  'batch_id',
+  'slower_than_ms',
+] as const;
+
 /** Filter of the requests; without a field, all are shown. */
-export type RequestFilter = {
-  model?: string;
-  outcome?: string;
-  key_id?: string;
-  code?: string;
-  start?: string;
-  end?: string;
-};
+export type RequestFilter = Partial<Record<(typeof requestFilters)[number], string>>;
 
 /**
  * The view that the address names: `#requests/req_1` is a request, `#batches/batch_1` a batch, `#accounts/user%3Aalice` an account,
@@ -69,8 +77,7 @@ export function parseRoute(hash: string): Route {
   if (page === 'accounts' || page === 'find') return { page, search: decode(rest) };
   if (page === 'top-up-codes') return { page, ...stateOf(rest) };
   if (page === 'audit') return { page, filter: parseFilter(rest, ['account', 'actor']) };
-  if (page === 'requests')
-    return { page, filter: parseFilter(rest, ['model', 'outcome', 'key_id', 'code', 'start', 'end']) };
+  if (page === 'requests') return { page, filter: parseFilter(rest, requestFilters) };
   return { page };
 }
 

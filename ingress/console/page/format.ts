@@ -2,7 +2,6 @@ const whole = new Intl.NumberFormat('en');
 const short = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
 const dateAndTime = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'short' });
 const dayAlone = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeZone: 'UTC' });
-const shortDay = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' });
 const money = new Intl.NumberFormat('en', { minimumFractionDigits: 2, maximumFractionDigits: 2 });
 const secondAndTime = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'medium' });
 const hourAndDay = new Intl.DateTimeFormat('en-GB', {
@@ -23,6 +22,11 @@ export function formatShort(count: number): string {
   return short.format(count);
 }
 
+/** Of an axis that counts: a part of one has no label. */
+export function formatTick(count: number): string {
+  return Number.isInteger(count) ? formatShort(count) : '';
+}
+
 /** `81 %`; a dash if there is no whole. */
 export function formatShare(part: number, all: number): string {
   return all === 0 ? '–' : `${Math.round((100 * part) / all)} %`;
@@ -41,11 +45,6 @@ export function formatTime(time: string | number): string {
 /** `YYYY-MM-DD`, UTC. */
 export function formatDay(day: string): string {
   return dayAlone.format(new Date(`${day}T00:00:00Z`));
-}
-
-/** `3 Feb`. */
-export function formatShortDay(day: string): string {
-  return shortDay.format(new Date(`${day}T00:00:00Z`));
 }
 
 /** `YYYY-MM`. */

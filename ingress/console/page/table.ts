@@ -20,6 +20,8 @@ type Props<Row> = {
   columns: readonly Column<Row>[];
   rows: readonly Row[];
   rowKey: (row: Row) => string;
+  /** If there are more, the others are shown on demand. */
+  rowsAtFirst?: number;
 };
 type Order = { title: string; isDescending: boolean };
 
@@ -27,11 +29,12 @@ type Order = { title: string; isDescending: boolean };
  * A table that scrolls on its own if it is too wide, also by keyboard. The first cell of each row is its header. On a phone each row is a
  * block: of two lines, or with the title of the column before each value.
  */
-export function Table<Row>({ caption, columns, rows, rowKey }: Props<Row>) {
+export function Table<Row>({ caption, columns, rows, rowKey, rowsAtFirst = rows.length }: Props<Row>) {
   const [order, setOrder] = useState<Order>();
-  const sorted = sortRows(rows, columns, order);
+  const [isWhole, setWhole] = useState(false);
+  const sorted = sortRows(rows, columns, order).slice(0, isWhole ? rows.length : rowsAtFirst);
   const isBrief = columns.some(({ phone }) => phone !== undefined);
-  return h(
+  const table = h(
     'div',
     { class: isBrief ? 'scroll brief' : 'scroll', tabIndex: 0, role: 'region', 'aria-label': caption },
     h(
@@ -61,6 +64,15 @@ export function Table<Row>({ caption, columns, rows, rowKey }: Props<Row>) {
       ),
     ),
   );
+  if (rows.length <= rowsAtFirst) return table;
+  return [
+    table,
+    h(
+      'button',
+      { type: 'button', class: 'more-rows', 'aria-expanded': isWhole, onClick: () => setWhole(!isWhole) },
+      isWhole ? `Show the first ${rowsAtFirst} rows` : `Show all ${rows.length} rows`,
+    ),
+  ];
 }
 
 type CellProps<Row> = { column: Column<Row>; row: Row; isFirst: boolean };

@@ -1,94 +1,120 @@
-import { h } from 'preact';
+import { type ComponentChildren, h } from 'preact';
 import type { Request } from '../../routes/present-request.ts';
+import type { Api } from '../api/api.ts';
 import { ApiFailure } from '../api/api-failure.ts';
 import type { LoadState } from '../api/use-loaded.ts';
-import { requestsLink } from '../page/console-route.ts';
-import { formatCount, formatMs, formatTime } from '../page/format.ts';
-import { StateBadge } from '../page/icons.ts';
-import { type Figure, Figures, Table } from '../page/table.ts';
-import { outcomeWords, type Phase, phasesOf } from './request-words.ts';
+import { accountLink, batchLink, foundLink, requestsLink } from '../page/console-route.ts';
+import { formatCount, formatMs, formatSecond } from '../page/format.ts';
+import { CopyButton, ShortId } from '../page/identifiers.ts';
+import type { Figure } from '../page/table.ts';
+import { AttemptTable } from './attempt-table.ts';
+import type { ShownRequest } from './explain-request.ts';
+import { RequestExplanation } from './request-explanation.ts';
+import { type Phase, phasesOf } from './request-words.ts';
 
-/** A call of a model server; its name is only for operators. */
-type ShownAttempt = Request['attempts'][number] & { backend?: string | null };
-type ShownRequest = Omit<Request, 'attempts'> & { attempts: ShownAttempt[] };
+type Props = { api: Api; request: ShownRequest; keyNames: ReadonlyMap<string, string>; docsUrl: string };
 
-/** What became of a request: how it ended, its timeline, its calls of model servers, its tokens and its charge. */
-export function RequestDetail({ request, isOwn = true }: { request: ShownRequest; isOwn?: boolean }) {
-  const { outcome, duration_ms: durationMs, attempts } = request;
+/** What became of a request: in words, its timeline, its facts, and its calls of model servers. */
+export function RequestDetail({ api, request, keyNames, docsUrl }: Props) {
+  const { outcome, duration_ms: durationMs, created_at: at, attempts } = request;
   const phases = phasesOf(request);
   return [
-    h('p', { role: 'status' }, outcome === null ? 'It has not ended yet.' : outcomeWords[outcome]),
-    h('h2', null, 'Timeline'),
-    durationMs === null || phases.length === 0
-      ? h('p', { class: 'empty' }, 'Its times are known when it has ended.')
-      : h(Waterfall, { phases, durationMs }),
+    h(RequestExplanation, { api, request, docsUrl }),
+    h(
+      'div',
+      { class: 'request-parts' },
+      h(
+        'section',
+        { class: 'card', 'aria-labelledby': 'timeline' },
+        h('h2', { id: 'timeline' }, 'Timeline'),
+        h('p', { class: 'quiet' }, durationMs !== null && `${formatMs(durationMs)}, `, formatSecond(at)),
+        durationMs === null || phases.length === 0
+          ? h('p', { class: 'quiet' }, 'Its times are known when it has ended.')
+          : h(Waterfall, { phases, durationMs }),
+      ),
+      h(
+        'section',
+        { class: 'card', 'aria-label': 'Facts' },
+        h(
+          'dl',
+          { class: 'facts' },
+          factsOf(request, keyNames).map(([term, value]) =>
+            h('div', { key: term }, h('dt', null, term), h('dd', null, value)),
+          ),
+        ),
+      ),
+    ),
     attempts.length > 0 && h(AttemptTable, { attempts }),
     outcome !== null &&
       attempts.length === 0 &&
-      h('p', null, 'No model server was called: none could be, or the request was ended before.'),
-    h('h2', null, 'Tokens and charge'),
-    h(Figures, { figures: tokenFigures(request) }),
-    h('h2', null, 'Request'),
-    h(Figures, { figures: requestFigures(request, isOwn) }),
+      h('p', { class: 'quiet' }, 'No model server was called: none could be, or the request was ended before.'),
   ];
 }
 
-function tokenFigures({ usage, charged_tokens: charged }: ShownRequest): Figure[] {
-  const count = (tokens: number | null | undefined) => (tokens == null ? '–' : formatCount(tokens));
-  return [
-    ['Prompt tokens', count(usage?.prompt_tokens)],
-    ['Completion tokens', count(usage?.completion_tokens)],
-    ['Total tokens', count(usage?.total_tokens)],
-    ['Counted by', usage === null ? '–' : usage.estimated ? 'the service' : 'the model server'],
-    ['Charged', charged === null ? '–' : `${formatCount(charged)} tokens`],
-  ];
+type ActionsProps = {
+  id: string;
+  /** Of the address of this page. */
+  fragment: string;
+  /** Where the API has it. */
+  url: string;
+  children?: ComponentChildren;
+};
+
+export function RequestActions({ id, fragment, url, children }: ActionsProps) {
+  const address = new URL(fragment, window.location.href).href;
+  return h(
+    'div',
+    { class: 'actions' },
+    h(CopyButton, { text: id, label: 'Copy the ID' }),
+    h(CopyButton, { text: address, label: 'Copy link' }),
+    h(CopyButton, { text: `curl ${url} -H "authorization: Bearer $KEY"`, label: 'Copy as curl' }),
+    children,
+  );
 }
 
 /** Others of the own account with the same value can be listed. */
-function requestFigures(request: ShownRequest, isOwn: boolean): Figure[] {
-  const { model, endpoint, created_at: at, key_id: key, answer_id: answer } = request;
+function factsOf(request: ShownRequest, keyNames: ReadonlyMap<string, string>): Figure[] {
+  const { account, model, endpoint, key_id: key, answer_id: answer, batch_id: batch, usage, charged_tokens } = request;
+  const listed = (filter: Parameters<typeof requestsLink>[0], words: ComponentChildren) =>
+    h('a', { href: requestsLink({ ...(account !== undefined && { account }), ...filter }) }, words);
+  const name = keyNames.get(key ?? '');
+  const tokens = (count: number) => `${formatCount(count)}${usage?.estimated ? ', counted by the service' : ''}`;
   return [
-    ['Model', isOwn ? h('a', { href: requestsLink({ model }) }, model) : model],
-    ['Endpoint', endpoint],
-    ['Admitted', formatTime(at)],
-    ['Key', key === null ? 'sign-in token' : isOwn ? h('a', { href: requestsLink({ key_id: key }) }, key) : key],
-    ['Answer ID', answer ?? '–'],
+    ...(account === undefined ? [] : ([['Account', h('a', { href: accountLink(account) }, account)]] as const)),
+    ['Key', key === null ? 'sign-in token' : [listed({ key_id: key }, name ?? key), name && [' ', shortKey(key)]]],
+    ['Model', listed({ model }, model)],
+    ['Endpoint', listed({ endpoint }, endpoint)],
+    ...(batch === null
+      ? []
+      : ([['Batch', h('a', { href: account === undefined ? batchLink(batch) : foundLink(batch) }, batch)]] as const)),
+    ...(usage === null
+      ? []
+      : ([
+          ['Prompt tokens', tokens(usage.prompt_tokens)],
+          ['Completion tokens', tokens(usage.completion_tokens)],
+        ] as const)),
+    ...(charged_tokens === null ? [] : ([['Charged', `${formatCount(charged_tokens)} tokens`]] as const)),
+    ...(answer === null ? [] : ([['Answer ID', h('code', null, answer)]] as const)),
   ];
 }
 
-function AttemptTable({ attempts }: { attempts: readonly ShownAttempt[] }) {
-  const rows = attempts.map((attempt, index) => ({ ...attempt, number: index + 1 }));
-  const hasNames = attempts.some(({ backend }) => backend !== undefined);
-  return h(Table<(typeof rows)[number]>, {
-    caption: 'Calls of model servers, in order',
-    rows,
-    rowKey: ({ number }) => String(number),
-    columns: [
-      { title: 'Attempt', cell: ({ number }) => number },
-      ...(hasNames ? [{ title: 'Backend', cell: ({ backend }: ShownAttempt) => backend ?? 'not known any more' }] : []),
-      { title: 'Location', cell: ({ location }) => location ?? '–' },
-      {
-        title: 'Outcome',
-        cell: ({ outcome }) =>
-          h(StateBadge, { state: outcome.replaceAll('_', ' '), tone: outcome === 'answered' ? 'good' : 'bad' }),
-      },
-      { title: 'Duration', holds: 'number', cell: ({ ms }) => (ms === null ? '–' : formatMs(ms)) },
-    ],
-  });
+function shortKey(id: string) {
+  return h(ShortId, { id, what: 'key ID' });
 }
 
 /** A short part stays visible. */
-const visibleShare = 0.004;
+const visibleShare = 0.008;
 
 /** The parts of a request's life as bars on one scale. The list has all of it in words. */
 function Waterfall({ phases, durationMs }: { phases: readonly Phase[]; durationMs: number }) {
   const whole = Math.max(1, durationMs);
-  const percent = (ms: number) => `${(100 * ms) / whole}%`;
+  const percent = (share: number) => `${100 * share}%`;
   return h(
     'ol',
     { class: 'waterfall', 'aria-label': 'Timeline' },
-    phases.map(({ name, kind, fromMs, toMs }) =>
-      h(
+    phases.map(({ name, kind, fromMs, toMs }) => {
+      const share = Math.max((toMs - fromMs) / whole, visibleShare);
+      return h(
         'li',
         { key: name },
         h('span', { class: 'phase' }, name),
@@ -98,15 +124,15 @@ function Waterfall({ phases, durationMs }: { phases: readonly Phase[]; durationM
           h('rect', { class: 'track', width: '100%', height: '100%', rx: 3 }),
           h('rect', {
             class: `bar ${kind}`,
-            x: percent(fromMs),
-            width: percent(Math.max(toMs - fromMs, whole * visibleShare)),
+            x: percent(Math.min(fromMs / whole, 1 - share)),
+            width: percent(share),
             height: '100%',
             rx: 3,
           }),
         ),
-        h('span', { class: 'took' }, formatMs(toMs - fromMs)),
-      ),
-    ),
+        h('span', { class: 'took' }, kind === 'end' ? `at ${formatMs(toMs)}` : formatMs(toMs - fromMs)),
+      );
+    }),
   );
 }
 

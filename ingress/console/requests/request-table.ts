@@ -1,66 +1,94 @@
 import { h } from 'preact';
-import type { Request } from '../../routes/present-request.ts';
-import { requestLink } from '../page/console-route.ts';
-import { formatCount, formatMs, formatTime } from '../page/format.ts';
+import { batchLink, foundLink, requestLink } from '../page/console-route.ts';
+import { formatCount, formatMs } from '../page/format.ts';
 import { StateBadge } from '../page/icons.ts';
 import { ShortId } from '../page/identifiers.ts';
 import { type Column, Table } from '../page/table.ts';
+import { TimeAgo } from '../page/time-ago.ts';
+import type { RequestRow } from './request-list.ts';
 import { requestState } from './request-words.ts';
 
-type Props<Shown extends Request> = {
+type Props<Shown extends RequestRow> = {
   caption: string;
   requests: readonly Shown[];
   /** The columns that are shown; all if left out. */
   isShort?: boolean;
-  /** The page of a request; its own page of the console if left out. */
-  linkOf?: (id: string) => string;
   /** A column after all others. */
   last?: Column<Shown>;
 };
 
-/** Requests by their ids, each with a link to its page. */
-export function RequestTable<Shown extends Request>(props: Props<Shown>) {
-  const { caption, requests, isShort = false, linkOf = requestLink, last } = props;
-  const id: Column<Shown> = {
-    title: 'Request',
-    cell: ({ id }) => h(ShortId, { id, what: 'request ID', href: linkOf(id) }),
-  };
-  const columns = isShort ? [state, model, when, tokens] : [state, model, endpoint, when, firstToken, total, tokens];
+/** Requests by their ids, each with a link to its page. Lines of a batch that follow each other are one row. */
+export function RequestTable<Shown extends RequestRow>(props: Props<Shown>) {
+  const { caption, requests, isShort = false, last } = props;
+  const columns = isShort ? [result, model, when, tokens] : [result, model, endpoint, when, firstToken, total, tokens];
   return h(Table<Shown>, {
     caption,
     rows: requests,
     rowKey: ({ id }) => id,
-    columns: [id, ...columns, ...(last === undefined ? [] : [last])],
+    columns: [request, ...columns, ...(last === undefined ? [] : [last])],
   });
 }
 
-const state: Column<Request> = { title: 'State', cell: (request) => h(StateBadge, requestState(request)) };
-const model: Column<Request> = { title: 'Model', cell: ({ model }) => model, sortBy: ({ model }) => model };
-const endpoint: Column<Request> = {
+/** For operators, the pages of all accounts. */
+const request: Column<RequestRow> = {
+  title: 'Request',
+  phone: 'first',
+  cell({ id, account, batch_id: batch, lines }) {
+    if (lines === undefined || batch === null)
+      return h(ShortId, { id, what: 'request ID', href: account === undefined ? requestLink(id) : foundLink(id) });
+    const href = account === undefined ? batchLink(batch) : foundLink(batch);
+    return h('a', { href, title: batch }, `${formatCount(lines.requests)} batch lines`);
+  },
+};
+
+const result: Column<RequestRow> = {
+  title: 'Result',
+  phone: 'end',
+  cell: ({ lines, ...row }) =>
+    lines === undefined || lines.failed === 0
+      ? h(StateBadge, requestState(row))
+      : h(StateBadge, { state: `${formatCount(lines.failed)} failed`, tone: 'bad' }),
+  sortBy: (row) => requestState(row).state,
+};
+const model: Column<RequestRow> = {
+  title: 'Model',
+  phone: 'second',
+  cell: ({ model }) => model,
+  sortBy: ({ model }) => model,
+};
+const endpoint: Column<RequestRow> = {
   title: 'Endpoint',
-  cell: ({ endpoint }) => endpoint,
+  phone: 'none',
+  cell: ({ endpoint }) => endpoint.replace(/^\/v1\//, ''),
   sortBy: ({ endpoint }) => endpoint,
 };
-const when: Column<Request> = {
+const when: Column<RequestRow> = {
   title: 'Started',
-  cell: ({ created_at: at }) => formatTime(at),
+  phone: 'second',
+  cell: ({ created_at: at }) => h(TimeAgo, { at }),
   sortBy: ({ created_at: at }) => at,
 };
-const firstToken: Column<Request> = {
+const firstToken: Column<RequestRow> = {
   title: 'First token',
   holds: 'number',
-  cell: ({ first_token_ms: ms }) => (ms === null ? '–' : formatMs(ms)),
+  phone: 'none',
+  cell: ({ lines, first_token_ms: ms }) => (lines !== undefined || ms === null ? '–' : formatMs(ms)),
   sortBy: ({ first_token_ms: ms }) => ms ?? undefined,
 };
-const total: Column<Request> = {
+const total: Column<RequestRow> = {
   title: 'Duration',
   holds: 'number',
-  cell: ({ duration_ms: ms }) => (ms === null ? '–' : formatMs(ms)),
+  phone: 'second',
+  cell: ({ lines, duration_ms: ms }) => (lines !== undefined || ms === null ? '–' : formatMs(ms)),
   sortBy: ({ duration_ms: ms }) => ms ?? undefined,
 };
-const tokens: Column<Request> = {
-  title: 'Tokens charged',
+const tokens: Column<RequestRow> = {
+  title: 'Tokens',
   holds: 'number',
-  cell: ({ charged_tokens: tokens }) => (tokens === null ? '–' : formatCount(tokens)),
-  sortBy: ({ charged_tokens: tokens }) => tokens ?? undefined,
+  phone: 'none',
+  cell({ lines, charged_tokens: charged }) {
+    const tokens = lines?.charged_tokens ?? charged;
+    return tokens === null ? '–' : formatCount(tokens);
+  },
+  sortBy: ({ lines, charged_tokens: charged }) => lines?.charged_tokens ?? charged ?? undefined,
 };

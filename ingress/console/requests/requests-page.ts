@@ -1,154 +1,156 @@
 import { h } from 'preact';
-import { useState } from 'preact/hooks';
-import type { Model } from '../../routes/models.ts';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { Account } from '../../routes/accounts.ts';
 import type { Key } from '../../routes/present-key.ts';
-import type { Request, RequestList } from '../../routes/present-request.ts';
+import type { RequestList } from '../../routes/present-request.ts';
 import type { Api } from '../api/api.ts';
 import { useLoaded, usePolled } from '../api/use-loaded.ts';
-import { type RequestFilter, requestLink, requestsLink } from '../page/console-route.ts';
-import { LabelledInput, namedOptions, Select } from '../page/fields.ts';
-import { StateBadge } from '../page/icons.ts';
-import { CopyButton } from '../page/identifiers.ts';
+import { saveFile } from '../page/actions.ts';
+import { accountLink, type RequestFilter, requestsLink } from '../page/console-route.ts';
+import { formatCount } from '../page/format.ts';
 import { LoadedView } from '../page/loaded-view.ts';
-import { hasLeftNoRecord, LeftNoRecord, RequestDetail } from './request-detail.ts';
+import { FirstRequest } from './first-request.ts';
+import { RequestChart } from './request-chart.ts';
+import { Filters, FindForm, RangeChoice } from './request-filters.ts';
+import { exportedMax, type RequestRows, readRequests, requestsCsv, requestsPath } from './request-list.ts';
+import { rangeNameOf, withRange } from './request-range.ts';
 import { RequestTable } from './request-table.ts';
-import { requestState } from './request-words.ts';
 
 const pageSize = 25;
 const lookEveryMs = 3_000;
+const liveEveryMs = 2_000;
 
-/** The requests of the account, latest first, also those that are running. */
-export function RequestsPage({ api, filter }: { api: Api; filter: RequestFilter }) {
+type Props = { api: Api; filter: RequestFilter; baseUrl: string; docsUrl: string };
+
+/** The requests of the own account, latest first, also those that are running; or of another account, for operators. */
+export function RequestsPage({ api, filter, baseUrl, docsUrl }: Props) {
+  const { account } = filter;
+  const [isLive, setLive] = useState(false);
+  const keyNames = useKeyNames(api, account);
   return [
-    h('h1', { tabIndex: -1 }, 'Requests'),
+    account !== undefined && h('p', { class: 'crumb' }, h('a', { href: accountLink(account) }, account)),
+    h('h1', { tabIndex: -1 }, account === undefined ? 'Requests' : `Requests of ${account}`),
     h(
       'p',
       { class: 'lead' },
-      'What your programs have asked for, and what became of it. The text of requests and answers is not kept.',
+      account === undefined ? 'Every request of your account, newest first.' : 'Every request, newest first.',
+      ' The text of requests and answers is not kept.',
     ),
-    h('div', { class: 'toolbar' }, h(FindForm, null), h(Filters, { api, filter })),
-    h(List, { key: requestsLink(filter), api, filter }),
+    h('div', { class: 'toolbar times' }, h(RangeChoice, { filter }), h(LiveSwitch, { isLive, setLive })),
+    h(RequestChart, { api, filter, isLive, docsUrl }),
+    h('div', { class: 'toolbar' }, h(Filters, { api, filter, keyNames })),
+    h(List, { key: requestsLink(filter), api, filter, isLive, keyNames, baseUrl }),
   ];
 }
 
-function FindForm() {
-  const [typed, setTyped] = useState('');
-  const submit = (event: Event) => {
-    event.preventDefault();
-    if (typed.trim() !== '') window.location.hash = requestLink(typed.trim());
-  };
+/** Names of keys by their ids. An account that has none has no such names, as those whose keys cannot be read. */
+export function useKeyNames(api: Api, account: string | undefined): ReadonlyMap<string, string> {
+  const loaded = useLoaded(
+    async (signal) => {
+      if (account === undefined) return (await api.call<{ data: Key[] }>('/v1/keys?limit=100', { signal })).data;
+      return (await api.call<Account>(`/admin/accounts/${encodeURIComponent(account)}`, { signal })).keys;
+    },
+    [account],
+  );
+  return new Map(loaded.value?.map(({ id, name }) => [id, name]));
+}
+
+function LiveSwitch({ isLive, setLive }: { isLive: boolean; setLive: (isLive: boolean) => void }) {
   return h(
-    'form',
-    { role: 'search', onSubmit: submit },
-    h(LabelledInput, {
-      label: 'Find by ID',
-      type: 'search',
-      value: typed,
-      change: setTyped,
-      input: { placeholder: 'x-request-id, or the id of an answer', spellcheck: false, maxLength: 200 },
+    'label',
+    { class: 'switch' },
+    h('input', {
+      type: 'checkbox',
+      role: 'switch',
+      checked: isLive,
+      onChange: ({ currentTarget }: { currentTarget: HTMLInputElement }) => setLive(currentTarget.checked),
     }),
-    h('button', { type: 'submit' }, 'Find'),
+    'Live',
   );
 }
 
-const outcomes = namedOptions(['completed', 'failed', 'cancelled', 'lost']);
+type ListProps = Omit<Props, 'docsUrl'> & { isLive: boolean; keyNames: ReadonlyMap<string, string> };
 
-/** Each choice is in the address, so that it can be shared and Back returns to it. */
-function Filters({ api, filter }: { api: Api; filter: RequestFilter }) {
-  const models = useLoaded((signal) => api.call<{ data: Model[] }>('/v1/models', { signal }), []);
-  const keys = useLoaded((signal) => api.call<{ data: Key[] }>('/v1/keys', { signal }), []);
-  const set = (name: keyof RequestFilter) => (value: string) => {
-    const { [name]: _, ...others } = filter;
-    window.location.hash = requestsLink(value === '' ? others : { ...others, [name]: value });
-  };
-  const modelNames = namedOptions((models.value?.data ?? []).map(({ id }) => id));
-  const keyNames = new Map((keys.value?.data ?? []).map(({ id, name }) => [id, name]));
-  return h(
-    'div',
-    { class: 'filters', role: 'group', 'aria-label': 'Filters' },
-    h(Filter, { label: 'Outcome', all: 'any outcome', options: outcomes, value: filter.outcome, set: set('outcome') }),
-    h(Filter, { label: 'Model', all: 'all models', options: modelNames, value: filter.model, set: set('model') }),
-    h(Filter, { label: 'Key', all: 'all keys', options: keyNames, value: filter.key_id, set: set('key_id') }),
-  );
-}
-
-type FilterProps = {
-  label: string;
-  all: string;
-  options: ReadonlyMap<string, string>;
-  value: string | undefined;
-  set: (value: string) => void;
-};
-
-/** What the address names stays on offer, also if it is none of the options. */
-function Filter({ label, all, options, value = '', set }: FilterProps) {
-  const named: [string, string][] = value === '' || options.has(value) ? [] : [[value, value]];
-  return h(Select<string>, { label, options: new Map([['', all], ...options, ...named]), value, change: set });
-}
-
-/** The newest page, and the pages that were asked for. While requests run, the newest page is read again. */
-function List({ api, filter }: { api: Api; filter: RequestFilter }) {
+/**
+ * The newest page, and the pages that were asked for. It is read again while it is live, while requests run, and while the first one is
+ * waited for.
+ */
+function List({ api, filter, isLive, keyNames, baseUrl }: ListProps) {
   const [wanted, setWanted] = useState(pageSize);
   const loaded = useLoaded((signal) => readRequests(api, { filter, wanted, signal }), [wanted]);
-  const isMoving = loaded.value?.data.some(({ state }) => state !== 'ended') ?? false;
-  usePolled(loaded, { everyMs: lookEveryMs, active: isMoving && wanted === pageSize });
+  const rows = loaded.value?.data ?? [];
+  const isMoving = rows.some(({ state }) => state !== 'ended');
+  const hasNone = useHasNone(api, filter, loaded.value !== undefined && rows.length === 0);
+  const isOnFirstPage = wanted === pageSize;
+  usePolled(loaded, {
+    everyMs: isLive || hasNone === true ? liveEveryMs : lookEveryMs,
+    active: isLive || hasNone === true || (isMoving && isOnFirstPage),
+  });
   return [
-    h('div', { class: 'actions' }, h('button', { type: 'button', onClick: loaded.reload }, 'Refresh')),
+    h(NewRequests, { ids: loaded.value && rows.map(({ id }) => id), isLive: isLive || hasNone === true }),
     h(LoadedView<RequestRows>, {
       loaded,
       what: 'your requests',
+      lines: pageSize,
       children: ({ data, hasMore }) => [
-        data.length === 0
-          ? h(
-              'p',
-              { class: 'empty' },
-              Object.keys(filter).length === 0 ? 'You have no requests yet.' : 'No request fits.',
-            )
-          : h(RequestTable, { caption: 'Requests, latest first', requests: data }),
-        hasMore && h('button', { type: 'button', onClick: () => setWanted(wanted + pageSize) }, 'Show more'),
+        hasNone === true && h(FirstRequest, { api, baseUrl }),
+        data.length === 0 && hasNone === false && h(NoRequest, { filter }),
+        data.length > 0 && h(RequestTable, { caption: 'Requests, latest first', requests: data }),
+        h(
+          'div',
+          { class: 'toolbar' },
+          hasMore && h('button', { type: 'button', onClick: () => setWanted(wanted + pageSize) }, 'Show more'),
+          data.length > 0 && h(ExportButton, { rows: data, keyNames }),
+          hasNone === false && h(FindForm, { isOwn: filter.account === undefined }),
+        ),
       ],
     }),
   ];
 }
 
-type RequestRows = { data: Request[]; hasMore: boolean };
-type ListOptions = { filter: RequestFilter; wanted: number; signal: AbortSignal };
-
-/** With a filter a page can be empty while more follow, so it asks for a few more. */
-const callsMax = 20;
-
-async function readRequests(api: Api, { filter, wanted, signal }: ListOptions): Promise<RequestRows> {
-  const data: Request[] = [];
-  let after: string | null = null;
-  for (let calls = 0; ; calls += 1) {
-    const query = new URLSearchParams({ ...filter, limit: String(wanted - data.length), ...(after && { after }) });
-    const page: RequestList = await api.call<RequestList>(`/v1/requests?${query}`, { signal });
-    data.push(...page.data);
-    after = page.last_id;
-    if (!page.has_more || after === null) return { data, hasMore: false };
-    if (data.length >= wanted || calls === callsMax) return { data, hasMore: true };
-  }
+function ExportButton({ rows, keyNames }: { rows: RequestRows['data']; keyNames: ReadonlyMap<string, string> }) {
+  const save = () => saveFile(new Blob([requestsCsv(rows, keyNames)], { type: 'text/csv' }), 'requests.csv');
+  const count = formatCount(Math.min(rows.length, exportedMax));
+  return h('button', { type: 'button', onClick: save }, `Export these ${count} as CSV`);
 }
 
-const lookAtOneEveryMs = 1_000;
+/** Whether the own account has no request at all; undefined until it is known. Asked only while none is listed. */
+function useHasNone(api: Api, { account }: RequestFilter, isEmpty: boolean): boolean | undefined {
+  const loaded = useLoaded(
+    async (signal) => {
+      if (!isEmpty || account !== undefined) return false;
+      const { data } = await api.call<RequestList>(`${requestsPath({})}?limit=1`, { signal });
+      return data.length === 0;
+    },
+    [isEmpty, account],
+  );
+  if (!isEmpty || loaded.error !== undefined) return false;
+  return loaded.value;
+}
 
-/** One request of the account, by its id or the id of its answer. */
-export function RequestPage({ api, id }: { api: Api; id: string }) {
-  const loaded = useLoaded((signal) => api.call<Request>(`/v1/requests/${encodeURIComponent(id)}`, { signal }), [id]);
-  const isGone = hasLeftNoRecord(loaded);
-  const isMoving = loaded.value !== undefined && loaded.value.state !== 'ended' && !isGone;
-  usePolled(loaded, { everyMs: lookAtOneEveryMs, active: isMoving });
-  return [
-    h('p', { class: 'crumb' }, h('a', { href: '#requests' }, 'Requests')),
-    h(
-      'h1',
-      { tabIndex: -1 },
-      h('code', null, loaded.value?.id ?? id),
-      loaded.value && !isGone && [' ', h(StateBadge, requestState(loaded.value))],
-    ),
-    h('div', { class: 'actions' }, h(CopyButton, { text: loaded.value?.id ?? id, label: 'Copy the ID' })),
-    isGone
-      ? h(LeftNoRecord, null)
-      : h(LoadedView<Request>, { loaded, what: 'the request', children: (request) => h(RequestDetail, { request }) }),
-  ];
+/** A longer range can have some. */
+function NoRequest({ filter }: { filter: RequestFilter }) {
+  const isLong = ['30d', 'own'].includes(rangeNameOf(filter));
+  return h(
+    'p',
+    { class: 'empty' },
+    'No request fits. ',
+    !isLong && h('a', { href: requestsLink(withRange(filter, '30d')) }, 'Look at 30 days'),
+  );
+}
+
+/** Announces what has come, once for each time that the list was read. */
+function NewRequests({ ids, isLive }: { ids: readonly string[] | undefined; isLive: boolean }) {
+  const known = useRef<ReadonlySet<string> | undefined>(undefined);
+  const [said, say] = useState('');
+  const present = ids?.join();
+  useEffect(() => {
+    if (ids === undefined) return;
+    const before = known.current;
+    known.current = new Set(ids);
+    if (before === undefined || !isLive) return;
+    const fresh = ids.filter((id) => !before.has(id)).length;
+    if (fresh > 0) say(`${fresh} new ${fresh === 1 ? 'request' : 'requests'}.`);
+  }, [present, isLive]);
+  return h('p', { class: 'unseen', role: 'status' }, said);
 }

@@ -14,7 +14,7 @@ export function QuotaView({ quota }: { quota: Quota }) {
     limit !== null && h(QuotaBar, { quota, limit }),
     h(
       'dl',
-      { class: 'figures' },
+      { class: 'figures seven' },
       figure('Used', formatCount(used), 'used'),
       figure('Reserved', formatCount(reserved), 'reserved'),
       figure('Remaining', remaining === null ? 'no limit' : formatCount(remaining), 'rest', 'remaining'),

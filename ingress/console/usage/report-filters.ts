@@ -1,10 +1,12 @@
 import { h } from 'preact';
 import type { GroupName } from '../../usage/usage-query.ts';
-import { Select, TextField } from '../page/fields.ts';
-import { type DayRange, daysOf, type Period, periods } from './day-range.ts';
+import { Choice, TextField } from '../page/fields.ts';
+import { type Period, periods, rangeOf, type UsageRange } from './usage-range.ts';
 
-/** What a report is asked for. `own` are the days if the period is `own`. */
-export type Filters = { period: Period; own: DayRange; groups: readonly GroupName[] };
+/**
+ * What a report is asked for. `own` are the days if the period is `own`. Rows are by one group, and each of them by `further` ones.
+ */
+export type Filters = { period: Period; own: UsageRange; group: GroupName; further: readonly GroupName[] };
 
 export const groupLabels = {
   account: 'account',
@@ -13,10 +15,10 @@ export const groupLabels = {
   model: 'model',
   key: 'key',
   endpoint: 'endpoint',
-} as const;
+} as const satisfies Record<GroupName, string>;
 
-export function rangeOf({ period, own }: Filters, today: string): DayRange {
-  return period === 'own' ? own : daysOf(period, today);
+export function rangeIn({ period, own }: Filters, hour: string): UsageRange {
+  return period === 'own' ? own : rangeOf(period, hour);
 }
 
 type Props = {
@@ -24,52 +26,65 @@ type Props = {
   change: (filters: Filters) => void;
   /** The groups that can be chosen. */
   offered: readonly GroupName[];
-  today: string;
+  hour: string;
 };
 
-export function ReportFilters({ filters, change, offered, today }: Props) {
-  const { period, own, groups } = filters;
+export function ReportFilters({ filters, change, offered, hour }: Props) {
+  const { period, own, group, further } = filters;
   // Other days begin with those that are shown.
-  const choose = (wanted: Period) => change({ ...filters, period: wanted, own: rangeOf(filters, today) });
+  const choose = (wanted: Period) => {
+    const { start, end } = rangeIn(filters, hour);
+    change({ ...filters, period: wanted, own: { start: start.slice(0, 10), end: end.slice(0, 10) } });
+  };
   const toggle = (name: GroupName) =>
-    change({ ...filters, groups: offered.filter((one) => (one === name) !== groups.includes(one)) });
-  return [
-    h(
-      'div',
-      { class: 'filters' },
-      h(Select<Period>, { label: 'Period', options: periods, value: period, change: choose }),
-      period === 'own' && [
+    change({ ...filters, further: offered.filter((one) => (one === name) !== further.includes(one)) });
+  const labels = Object.fromEntries(offered.map((name) => [name, groupLabels[name]])) as Record<GroupName, string>; // those offered
+  return h(
+    'div',
+    { class: 'report-filters' },
+    h(Choice<Period>, { legend: 'Period', options: periods, chosen: period, choose }),
+    period === 'own' &&
+      h(
+        'div',
+        { class: 'filters' },
         h(DayField, {
-          key: 'start',
           label: 'First day (UTC)',
           day: own.start,
           set: (start) => change({ ...filters, own: { ...own, start } }),
         }),
         h(DayField, {
-          key: 'end',
           label: 'Last day (UTC)',
           day: own.end,
           set: (end) => change({ ...filters, own: { ...own, end } }),
         }),
-      ],
-    ),
+      ),
+    h(Choice<GroupName>, {
+      legend: 'Rows by',
+      options: labels,
+      chosen: group,
+      choose: (name) => change({ ...filters, group: name, further: [] }),
+    }),
     h(
       'fieldset',
       { class: 'choice' },
-      h('legend', null, 'Rows by'),
-      offered.map((name) => {
-        const isChosen = groups.includes(name);
-        // A report has at least one group.
-        const isLast = isChosen && groups.length === 1;
-        return h(
-          'label',
-          { key: name },
-          h('input', { type: 'checkbox', checked: isChosen, disabled: isLast, onChange: () => toggle(name) }),
-          groupLabels[name],
-        );
-      }),
+      h('legend', null, 'And by'),
+      offered
+        .filter((name) => name !== group && !(isTime(name) && isTime(group)))
+        .map((name) =>
+          h(
+            'label',
+            { key: name },
+            h('input', { type: 'checkbox', checked: further.includes(name), onChange: () => toggle(name) }),
+            groupLabels[name],
+          ),
+        ),
     ),
-  ];
+  );
+}
+
+/** A report has hours or days, not both. */
+function isTime(name: GroupName): boolean {
+  return name === 'day' || name === 'hour';
 }
 
 function DayField({ label, day, set }: { label: string; day: string; set: (day: string) => void }) {

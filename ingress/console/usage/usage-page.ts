@@ -11,12 +11,13 @@ import { TextField } from '../page/fields.ts';
 import { formatCount, formatLimit } from '../page/format.ts';
 import { Failure, LoadedView } from '../page/loaded-view.ts';
 import { OperatorLink } from '../page/product.ts';
-import { type Figure, Figures } from '../page/table.ts';
+import type { Figure } from '../page/table.ts';
+import { OverageSwitch } from './overage-switch.ts';
 import { QuotaView } from './quota-view.ts';
 import { UsageReportView } from './report-view.ts';
 
 /** The quota, usage and plan limits of the account. */
-export function UsagePage({ api, isTopUp }: { api: Api; isTopUp: boolean }) {
+export function UsagePage({ api, account, isTopUp }: { api: Api; account: string; isTopUp: boolean }) {
   const quota = useLoaded((signal) => api.call<Quota>('/billing/quota', { signal }), []);
   const plan = useLoaded((signal) => api.call<PlanLimits>('/billing/plan', { signal }), []);
   // Without names, keys are shown by their ids.
@@ -27,19 +28,21 @@ export function UsagePage({ api, isTopUp }: { api: Api; isTopUp: boolean }) {
     h(LoadedView<Quota>, {
       loaded: quota,
       what: 'your quota',
+      lines: 9,
       children: (value) => [
         h(QuotaView, { quota: value }),
         h(OverageSwitch, { api, quota: value, plan: plan.value, changed: quota.reload }),
       ],
     }),
-    h(UsageReportView, { api, path: '/billing/usage', keyNames, refreshed: quota.reload }),
+    h(UsageReportView, { api, path: '/billing/usage', keyNames, requestsOf: {}, refreshed: quota.reload }),
     h('h2', null, 'Limits of your plan'),
     h(LoadedView<PlanLimits>, {
       loaded: plan,
       what: 'your plan',
+      lines: 6,
       children: (value) => h(PlanLimitsView, { plan: value }),
     }),
-    h(TopUpSection, { api, isGoal: isTopUp, changed: quota.reload }),
+    h(TopUpSection, { api, account, isGoal: isTopUp, changed: quota.reload }),
   ];
 }
 
@@ -47,12 +50,7 @@ export function UsagePage({ api, isTopUp }: { api: Api; isTopUp: boolean }) {
 export function AllUsagePage({ api }: { api: Api }) {
   return [
     h('h1', { tabIndex: -1 }, 'Usage of all accounts'),
-    h(UsageReportView, {
-      api,
-      path: '/admin/usage',
-      offered: ['account', 'day', 'model', 'key', 'endpoint'],
-      usual: ['account'],
-    }),
+    h(UsageReportView, { api, path: '/admin/usage', isOfAll: true }),
   ];
 }
 
@@ -71,68 +69,23 @@ function PlanLimitsView({ plan }: { plan: PlanLimits }) {
     ['Tokens in waiting batches', formatLimit(plan.batchTokensWaiting)],
     ['Models', plan.models.join(', ')],
   ];
-  return h(Figures, { figures });
-}
-
-type OverageProps = {
-  api: Api;
-  quota: Quota;
-  /** Undefined until it is loaded. */
-  plan: PlanLimits | undefined;
-  changed: () => void;
-};
-
-/** What overage means for the account, and a button for it unless the plan leaves it to operators. */
-function OverageSwitch({ api, quota: { overageEnabled, overageLimit, limit }, plan, changed }: OverageProps) {
-  const [said, setSaid] = useState('');
-  const doing = useDoing(async () => {
-    setSaid('');
-    const wanted = !overageEnabled;
-    await api.call<Quota>('/billing/overage', { method: 'PATCH', body: { enabled: wanted } });
-    setSaid(`Overage is ${wanted ? 'on' : 'off'}. Applies from your next request.`);
-    changed();
-  });
-  if (limit === null) return null;
-  const bound = overageLimit === null ? 'without a limit' : `up to ${formatCount(overageLimit)} tokens a month`;
-  const byOperator = plan?.overage === 'operator';
   return h(
-    'section',
-    { class: 'card', 'aria-labelledby': 'overage-title' },
-    h('h2', { id: 'overage-title' }, 'Overage'),
-    h(
-      'p',
-      null,
-      overageEnabled
-        ? `On: beyond the allowance your requests continue and are counted as overage, ${bound}.`
-        : `Off: beyond the allowance your requests get 402 quota_exceeded. With overage they would continue, ${bound}.`,
-    ),
-    byOperator
-      ? h(
-          'p',
-          null,
-          'On your plan, ',
-          h(OperatorLink, null, 'the operator of this service'),
-          ' turns overage on and off.',
-        )
-      : h(
-          'button',
-          { type: 'button', 'aria-disabled': doing.busy, onClick: doing.run },
-          overageEnabled ? 'Turn overage off' : 'Turn overage on',
-        ),
-    h('p', { role: 'status', class: 'good' }, said),
-    doing.error !== undefined && h(Failure, { error: doing.error }),
+    'dl',
+    { class: 'facts two' },
+    figures.map(([term, value]) => h('div', { key: term }, h('dt', null, term), h('dd', null, value))),
   );
 }
 
 type TopUpProps = {
   api: Api;
+  account: string;
   /** Whether the address of the page names this section. */
   isGoal: boolean;
   changed: () => void;
 };
 
 /** Redeems a code. Also the target of the top-up link, if the operator has configured no other page. */
-function TopUpSection({ api, isGoal, changed }: TopUpProps) {
+function TopUpSection({ api, account, isGoal, changed }: TopUpProps) {
   const [code, setCode] = useState('');
   const [said, setSaid] = useState('');
   const doing = useDoing(async () => {
@@ -151,7 +104,9 @@ function TopUpSection({ api, isGoal, changed }: TopUpProps) {
       null,
       'Redeem a code to add its tokens to your month. Without a code, ',
       h(OperatorLink, null, 'ask the operator of this service'),
-      ', and name your account as shown at the top of this page. Added tokens are available immediately, until the reset date.',
+      ', and name your account, ',
+      h('code', null, account),
+      '. Added tokens are available immediately, until the reset date.',
     ),
     h(
       'form',

@@ -2,37 +2,44 @@ import test from 'ava';
 import fc from 'fast-check';
 import { phasesOf, requestState } from '../../../ingress/console/requests/request-words.ts';
 
-const attempt = (outcome: string, ms: number | null) => ({ location: 'on-prem' as const, outcome, cause: null, ms });
+const attempt = (outcome: string, ms: number | null, backend?: string) => ({
+  ...{ location: 'on-prem' as const, outcome, cause: null, ms },
+  ...(backend && { backend }),
+});
+const noError = { status: null, code: null };
 
-test('the timeline has the queue, the first token and the answer, then each call', (t) => {
+test('the timeline has the queue, each call, the first token and the answer', (t) => {
   const request = {
-    ...{ queue_ms: 100, first_token_ms: 400, duration_ms: 1_000 },
-    attempts: [attempt('refused', 200), attempt('answered', 700)],
+    ...{ ...noError, queue_ms: 100, first_token_ms: 400, duration_ms: 1_000 },
+    attempts: [attempt('refused', 200), attempt('answered', 700, 'onprem-b')],
   };
   t.deepEqual(
     phasesOf(request).map(({ name, kind, fromMs, toMs }) => [name, kind, fromMs, toMs]),
     [
       ['Queue', 'queue', 0, 100],
+      ['1 on-prem', 'failed', 100, 300],
+      ['2 onprem-b', 'attempt', 300, 1_000],
       ['First token', 'wait', 100, 400],
       ['Answer', 'answer', 400, 1_000],
-      ['Attempt 1, on-prem', 'failed', 100, 300],
-      ['Attempt 2, on-prem', 'attempt', 300, 1_000],
     ],
   );
 });
 
-test('a request without a first token, and one that has not ended, have fewer parts', (t) => {
-  const failed = { queue_ms: 5, first_token_ms: null, duration_ms: 50, attempts: [attempt('timeout', null)] };
-  t.deepEqual(
-    phasesOf(failed).map(({ name }) => name),
-    ['Queue', 'Answer', 'Attempt 1, on-prem'],
-  );
-  t.deepEqual(phasesOf({ queue_ms: null, first_token_ms: null, duration_ms: null, attempts: [] }), []);
+test('the timeline of an error ends with its status; a request that no worker took was in the queue', (t) => {
+  const failed = { status: 503, code: 'UPSTREAMS_EXHAUSTED', queue_ms: 5, first_token_ms: null, duration_ms: 50 };
+  const names = (request: Parameters<typeof phasesOf>[0]) => phasesOf(request).map(({ name }) => name);
+  t.deepEqual(names({ ...failed, attempts: [attempt('timeout', null)] }), ['Queue', '1 on-prem', '503 sent']);
+  t.deepEqual(names({ ...failed, status: 200, attempts: [] }).at(-1), 'Error sent');
+  const [queue] = phasesOf({ ...failed, queue_ms: null, attempts: [] });
+  t.deepEqual([queue?.fromMs, queue?.toMs], [0, 50]);
+  t.deepEqual(names({ ...noError, queue_ms: null, first_token_ms: null, duration_ms: null, attempts: [] }), []);
 });
 
 test('no part begins before the request or ends after it, whatever was measured', (t) => {
   const ms = fc.option(fc.nat(10_000), { nil: null });
   const request = fc.record({
+    status: fc.constantFrom(null, 200, 503),
+    code: fc.constantFrom(null, 'UPSTREAMS_EXHAUSTED'),
     queue_ms: ms,
     first_token_ms: ms,
     duration_ms: ms,
@@ -44,7 +51,11 @@ test('no part begins before the request or ends after it, whatever was measured'
   t.notThrows(() => fc.assert(property));
 });
 
-test('a request is shown by its outcome once it has ended', (t) => {
-  t.deepEqual(requestState({ state: 'streaming', outcome: null }), { state: 'streaming', tone: 'moving' });
-  t.deepEqual(requestState({ state: 'ended', outcome: 'lost' }), { state: 'lost', tone: 'bad' });
+test('a request is shown by the status and code of its error, else by its outcome', (t) => {
+  const state = (fields: Partial<Parameters<typeof requestState>[0]>) =>
+    requestState({ state: 'ended', outcome: 'failed', ...noError, ...fields });
+  t.deepEqual(state({ state: 'streaming', outcome: null }), { state: 'streaming', tone: 'moving' });
+  t.deepEqual(state({ outcome: 'lost' }), { state: 'lost', tone: 'bad' });
+  t.deepEqual(state({ status: 503, code: 'UPSTREAMS_EXHAUSTED' }), { state: '503 UPSTREAMS_EXHAUSTED', tone: 'bad' });
+  t.is(state({ status: 200, code: 'UPSTREAM_INTERRUPTED' }).state, 'UPSTREAM_INTERRUPTED');
 });

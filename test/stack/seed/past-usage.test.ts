@@ -1,4 +1,5 @@
 import test from 'ava';
+import { requestIdPattern } from '../../../ingress/requests/find-requests.ts';
 import { usageRecordSchema } from '../../../shared/store/usage/usage-record.ts';
 import { type PastCaller, pastRefusals, pastUsage } from './past-usage.ts';
 import { seedAccounts } from './seed-accounts.ts';
@@ -22,6 +23,10 @@ test('seeded usage is the same for the same time, reaches from two months ago to
   const entries = records.map(({ entry }) => entry);
   t.deepEqual(entries.toSorted(), entries);
   t.is(new Set(records.map(({ requestId }) => requestId)).size, records.length);
+  t.true(
+    records.every(({ requestId }) => requestIdPattern.test(requestId)),
+    'each can be looked up',
+  );
   t.true(
     records.some(({ admittedAt }) => admittedAt.getTime() > now - hourMs),
     'this hour',

@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto';
+import { encodeTime } from 'ulid';
 import { entryOf } from '../../../shared/jobs/usage-outbox.ts';
 import type { UsageAttempt, UsageRecord } from '../../../shared/store/usage/usage-record.ts';
 import type { Refusals } from '../../../shared/store/usage/usage-tables.ts';
@@ -209,7 +211,7 @@ function recordOf({ account, keyId, plan }: PastCaller, request: PastRequest, nu
   const month = admittedAt.toISOString().slice(0, 7);
   return {
     ...{ account, keyId, plan, ...by, ...ended, month, admittedAt },
-    requestId: `seed-${account}-${keyId.slice(-6)}-${month}-${number}`,
+    requestId: requestIdOf(`${account} ${keyId} ${month} ${number}`, admittedAt),
     batch: null,
     settledAt: new Date(endOf(request)),
     runs: 1,
@@ -220,4 +222,12 @@ function recordOf({ account, keyId, plan }: PastCaller, request: PastRequest, nu
     overage: false,
     entry: entryOf(`${endOf(request)}-${number}`),
   };
+}
+
+const idLetters = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
+
+/** As a request of the service has it, and the same each time. */
+function requestIdOf(text: string, at: Date): string {
+  const bytes = createHash('sha256').update(text).digest().subarray(0, 16);
+  return `req_${encodeTime(at.getTime())}${Array.from(bytes, (byte) => idLetters[byte % idLetters.length]).join('')}`;
 }

@@ -1,0 +1,70 @@
+import type { UsageReport, UsageRow } from '../../usage/usage-report.ts';
+import type { ChartSeries } from '../charts/draw-chart.ts';
+import type { RequestFilter } from '../page/console-route.ts';
+import { formatCount } from '../page/format.ts';
+import { type Steps, type TimeRange, timeText } from './request-range.ts';
+
+/** The dimensions of a report that requests can be filtered by, as both name them. */
+const dimensions = { model: 'model', key: 'key_id', endpoint: 'endpoint' } as const;
+
+/** A report of these steps, by what the filter needs. */
+export function reportOf({ unit, times, stepSeconds }: Steps, filter: RequestFilter): URLSearchParams {
+  const groups = (['model', 'key', 'endpoint'] as const).filter((name) => filter[dimensions[name]] !== undefined);
+  const length = unit === 'hour' ? 13 : 10;
+  const [first, last] = [times[0] ?? 0, times.at(-1) ?? 0];
+  return new URLSearchParams({
+    start: timeText(first).slice(0, length),
+    end: timeText(last + stepSeconds - 1).slice(0, length),
+    group_by: [unit, ...groups].join(),
+  });
+}
+
+/** Refusals are of no model, so this report tells them from failures. Undefined for a range that is too long to have hours. */
+export function refusalReportOf({ start, end }: TimeRange, now: number): URLSearchParams | undefined {
+  if (start < now - hoursKeptSeconds) return undefined;
+  return new URLSearchParams({
+    start: timeText(start).slice(0, 13),
+    end: timeText(end - 1).slice(0, 13),
+    group_by: 'model',
+  });
+}
+
+const hoursKeptSeconds = 61 * 86_400;
+
+/** Requests of each step by how they ended. Refused ones are only in reports of hours, and of no model or endpoint. */
+export function seriesOf({ unit, times }: Steps, rows: readonly UsageRow[], filter: RequestFilter): ChartSeries[] {
+  const wanted = rows.filter((row) =>
+    Object.entries(dimensions).every(([name, field]) => {
+      const value = filter[field];
+      return value === undefined || row[name as keyof typeof dimensions] === value; // its keys
+    }),
+  );
+  const byTime = Map.groupBy(wanted, ({ hour, day }) => Date.parse(hour ?? day ?? '') / 1_000);
+  const values = (count: (row: UsageRow) => number) =>
+    times.map((time) => (byTime.get(time) ?? []).reduce((sum, row) => sum + count(row), 0));
+  const series: ChartSeries[] = [
+    {
+      name: 'completed',
+      tone: 'good',
+      values: values(({ requests, failed, cancelled }) => requests - failed - cancelled),
+    },
+    { name: 'cancelled', values: values(({ cancelled }) => cancelled), tone: 'neutral' },
+    { name: 'failed', tone: 'bad', values: values(({ failed }) => failed) },
+  ];
+  const refused = values((row) => row.refused ?? 0);
+  if (unit === 'hour') series.splice(2, 0, { name: 'refused', tone: 'warning', values: refused });
+  // Every chart has the first: an empty one, too.
+  return series.filter(({ values: counts }, index) => index === 0 || counts.some((count) => Number(count) > 0));
+}
+
+const noModel = '-';
+
+/** How many requests of a range were refused, by their codes: the most frequent first. */
+export function refusalsOf({ data }: Pick<UsageReport, 'data'>): { refused: number; words: string } {
+  const row = data.find(({ model, refused = 0 }) => model === noModel && refused > 0);
+  const codes = Object.entries(row?.errors ?? {}).toSorted(([, one], [, other]) => other - one);
+  return {
+    refused: row?.refused ?? 0,
+    words: codes.map(([code, count]) => `${formatCount(count)} × ${code}`).join(', '),
+  };
+}

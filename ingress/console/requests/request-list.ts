@@ -1,0 +1,100 @@
+import type { RequestList } from '../../routes/present-request.ts';
+import type { Api } from '../api/api.ts';
+import type { RequestFilter } from '../page/console-route.ts';
+import { csvOf } from '../page/csv.ts';
+import type { ShownRequest } from './explain-request.ts';
+import { timesOf, timeText } from './request-range.ts';
+import { resultWords } from './request-words.ts';
+
+/** A request, or lines of a batch that follow each other as one row. */
+export type RequestRow = ShownRequest & Pick<RequestList['data'][number], 'lines'>;
+export type RequestRows = { data: RequestRow[]; hasMore: boolean };
+
+type ListOptions = { filter: RequestFilter; wanted: number; signal: AbortSignal };
+
+/** Where the requests of an account are: of the own one, or of one that an operator looks at. */
+export function requestsPath({ account }: Pick<RequestFilter, 'account'>): string {
+  return account === undefined ? '/v1/requests' : `/admin/accounts/${encodeURIComponent(account)}/requests`;
+}
+
+/** The filter as the API takes it, with the times of its range at `now` (seconds since 1970). */
+export function queryOf(filter: RequestFilter, now: number): Record<string, string> {
+  const { account: _account, range: _range, ...named } = filter;
+  const { start, end } = timesOf(filter, now);
+  // A range that ends now has no end: a request that comes meanwhile is listed, too.
+  return {
+    ...named,
+    start: timeText(start),
+    ...(filter.end !== undefined && { end: timeText(end) }),
+    ...(filter.batch_id === undefined && { fold_lines: 'true' }),
+  };
+}
+
+/** With a filter a page can be empty while more follow, so it asks for a few more. */
+const callsMax = 20;
+const pageSizeMax = 100;
+
+export async function readRequests(api: Api, { filter, wanted, signal }: ListOptions): Promise<RequestRows> {
+  const asked = queryOf(filter, Date.now() / 1_000);
+  let data: RequestRow[] = [];
+  let after: string | null = null;
+  for (let calls = 0; ; calls += 1) {
+    const limit = String(Math.min(pageSizeMax, wanted - data.length));
+    const query = new URLSearchParams({ ...asked, limit, ...(after && { after }) });
+    const page: RequestList = await api.call<RequestList>(`${requestsPath(filter)}?${query}`, { signal });
+    data = joined(data, page.data);
+    after = page.last_id;
+    if (!page.has_more || after === null) return { data, hasMore: false };
+    if (data.length >= wanted || calls === callsMax) return { data, hasMore: true };
+  }
+}
+
+/** Pages in order. Lines of a batch that go on in the next page stay one row. */
+export function joined(before: readonly RequestRow[], next: readonly RequestRow[]): RequestRow[] {
+  const [last, first] = [before.at(-1), next[0]];
+  if (last === undefined || first === undefined || last.batch_id === null || last.batch_id !== first.batch_id)
+    return [...before, ...next];
+  const [one, other] = [linesOf(last), linesOf(first)];
+  const lines = {
+    requests: one.requests + other.requests,
+    failed: one.failed + other.failed,
+    charged_tokens: one.charged_tokens + other.charged_tokens,
+  };
+  return [...before.slice(0, -1), { ...last, lines }, ...next.slice(1)];
+}
+
+function linesOf({ lines, outcome, charged_tokens: charged }: RequestRow): NonNullable<RequestRow['lines']> {
+  const hasFailed = outcome === 'failed' || outcome === 'lost';
+  return lines ?? { requests: 1, failed: Number(hasFailed), charged_tokens: charged ?? 0 };
+}
+
+const columns: readonly [name: string, cell: (row: RequestRow, keyName: string) => string | number | null][] = [
+  ['id', ({ id }) => id],
+  ['created_at', ({ created_at: at }) => timeText(at)],
+  ['result', (row) => resultWords(row)],
+  ['status', ({ status }) => status],
+  ['code', ({ code }) => code],
+  ['model', ({ model }) => model],
+  ['endpoint', ({ endpoint }) => endpoint],
+  ['key_id', ({ key_id: key }) => key],
+  ['key', (_, keyName) => keyName],
+  ['batch_id', ({ batch_id: batch }) => batch],
+  ['lines', ({ lines }) => lines?.requests ?? null],
+  ['lines_failed', ({ lines }) => lines?.failed ?? null],
+  ['queue_ms', ({ queue_ms: ms }) => ms],
+  ['first_token_ms', ({ first_token_ms: ms }) => ms],
+  ['duration_ms', ({ duration_ms: ms }) => ms],
+  ['prompt_tokens', ({ usage }) => usage?.prompt_tokens ?? null],
+  ['completion_tokens', ({ usage }) => usage?.completion_tokens ?? null],
+  ['charged_tokens', ({ lines, charged_tokens: charged }) => lines?.charged_tokens ?? charged],
+];
+
+export const exportedMax = 1_000;
+
+/** The rows that are shown, as a file. */
+export function requestsCsv(rows: readonly RequestRow[], keyNames: ReadonlyMap<string, string>): string {
+  return csvOf(
+    columns.map(([name]) => name),
+    rows.slice(0, exportedMax).map((row) => columns.map(([, cell]) => cell(row, keyNames.get(row.key_id ?? '') ?? ''))),
+  );
+}
