@@ -6,6 +6,7 @@ import { BatchesPage, BatchPage } from './batches/batches-page.ts';
 import { FleetPage } from './fleet/fleet-page.ts';
 import type { FullKey, HeldKeys } from './keys/held-keys.ts';
 import { KeysPage } from './keys/keys-page.ts';
+import { ServicePage } from './operator-home/service-page.ts';
 import { AccountPage } from './operators/account-page.ts';
 import { AccountsPage } from './operators/accounts-page.ts';
 import { AuditPage } from './operators/audit-page.ts';
@@ -43,7 +44,9 @@ export function KnownPage(props: PageProps) {
 }
 
 const shown: Record<PageName, (props: PageProps) => ComponentChildren> = {
-  overview: ({ api, settings: { docsUrl }, held }) => h(OverviewPage, { api, docsUrl, held }),
+  service: ({ api, settings: { docsUrl } }) => h(ServicePage, { api, docsUrl }),
+  overview: ({ api, settings: { docsUrl }, own, held }) =>
+    h(OverviewPage, { api, docsUrl, held, isOperator: own.value?.operator ?? false }),
   requests: ({ api, route: { item, filter = {} } }) =>
     item === undefined ? h(RequestsPage, { api, filter }) : h(RequestPage, { api, id: item }),
   batches: ({ api, route: { item } }) =>
@@ -63,9 +66,11 @@ const shown: Record<PageName, (props: PageProps) => ComponentChildren> = {
     if (item === undefined) return h(FindPage, { api, text: search });
     return item.startsWith('batch_') ? h(AnyBatchPage, { api, id: item }) : h(AnyRequestPage, { api, id: item });
   },
-  fleet: ({ api }) => h(FleetPage, { api }),
-  accounts: ({ api, route: { item, search = '' } }) =>
-    item === undefined ? h(AccountsPage, { api, prefix: search }) : h(AccountPage, { key: item, api, name: item }),
+  fleet: ({ api, settings: { docsUrl } }) => h(FleetPage, { api, docsUrl }),
+  accounts({ api, route: { item, search = '', action } }) {
+    if (item === undefined) return h(AccountsPage, { api, prefix: search });
+    return h(AccountPage, { key: `${item} ${action}`, api, name: item, action });
+  },
   'all-usage': ({ api }) => h(AllUsagePage, { api }),
   audit: ({ api, route: { filter = {} } }) => h(AuditPage, { api, filter }),
   'top-up-codes': ({ api, route: { state } }) => h(CodesPage, { api, state }),

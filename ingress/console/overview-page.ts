@@ -17,8 +17,10 @@ import { LimitsPanel, MonthPanel } from './usage/quota-view.ts';
 const requestsShown = 6;
 const batchesShown = 3;
 
+type OverviewProps = { api: Api; docsUrl: string; held: HeldKeys; isOperator: boolean };
+
 /** The home of the console: the month, the limits in use now, and what happened last. */
-export function OverviewPage({ api, docsUrl, held }: { api: Api; docsUrl: string; held: HeldKeys }) {
+export function OverviewPage({ api, docsUrl, held, isOperator }: OverviewProps) {
   const quota = useLoaded((signal) => api.call<Quota>('/billing/quota', { signal }), []);
   const limits = useLoaded((signal) => api.call<LimitsInUse>('/billing/limits', { signal }), []);
   const keys = useLoaded((signal) => api.call<{ data: Key[] }>('/v1/keys', { signal }), []);
@@ -32,7 +34,8 @@ export function OverviewPage({ api, docsUrl, held }: { api: Api; docsUrl: string
   return [
     h('h1', { tabIndex: -1 }, 'Overview'),
     h(FirstSteps, {
-      isKnown: [quota, keys, requests].every(({ value }) => value !== undefined),
+      // Operators work with the accounts of others.
+      isKnown: !isOperator && [quota, keys, requests].every(({ value }) => value !== undefined),
       hasKey: (keys.value?.data.length ?? 0) > 0,
       hasRequest: (requests.value?.data.length ?? 0) > 0,
       isUsed: (quota.value?.used ?? 0) > 0 || (requests.value?.data.some(isCounted) ?? false),

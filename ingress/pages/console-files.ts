@@ -21,6 +21,7 @@ const styles = [
   'styles/table.css',
   'styles/usage.css',
   'styles/charts.css',
+  'styles/service.css',
   'packages/uplot.css',
 ];
 

@@ -2,12 +2,12 @@ import { h } from 'preact';
 import { useState } from 'preact/hooks';
 import type { RemovedAccount } from '../../routes/account-removal.ts';
 import type { Account, ChangedAccount } from '../../routes/accounts.ts';
-import type { AuditRecord } from '../../routes/audit.ts';
 import type { PlanLimits } from '../../routes/plans.ts';
 import type { Api } from '../api/api.ts';
 import { ApiFailure } from '../api/api-failure.ts';
 import { useLoaded, useNewest, usePolled } from '../api/use-loaded.ts';
 import { useDoing } from '../page/actions.ts';
+import type { AccountAction } from '../page/console-route.ts';
 import { formatCount, formatTime } from '../page/format.ts';
 import { StateBadge } from '../page/icons.ts';
 import { DisplayName } from '../page/identifiers.ts';
@@ -28,11 +28,12 @@ import {
   TopUpDialog,
 } from './account-changes.ts';
 import { AuditTrail } from './audit-page.ts';
+import type { AuditedRecord } from './audit-words.ts';
 
 type ShownAccount = { account: Account | undefined; plans: string[] };
 
 /** One account or device: its state, its changes, and its history. */
-export function AccountPage({ api, name }: { api: Api; name: string }) {
+export function AccountPage({ api, name, action }: { api: Api; name: string; action?: AccountAction | undefined }) {
   const path = `/admin/accounts/${encodeURIComponent(name)}`;
   const [done, setDone] = useState<DoneChange & { set: AccountSettings }>();
   const loaded = useLoaded<ShownAccount>(
@@ -45,7 +46,7 @@ export function AccountPage({ api, name }: { api: Api; name: string }) {
     },
     [path],
   );
-  const records = useNewest<AuditRecord>(api, '/admin/audit', { filter: { account: name } });
+  const records = useNewest<AuditedRecord>(api, '/admin/audit', { filter: { account: name } });
   usePolled(loaded, { active: done?.undo !== undefined });
   const before = loaded.value?.account ?? { ...unknown, account: name };
 
@@ -90,7 +91,7 @@ export function AccountPage({ api, name }: { api: Api; name: string }) {
       what: 'the account',
       children: ({ account, plans }) => [
         account === undefined ? h(Unknown, null) : h(AccountStatus, { account }),
-        h(AccountActions, { account: before, plans, change, remove: account && remove }),
+        h(AccountActions, { account: before, plans, change, remove: account && remove, action }),
         h(DoneNotice, { done: done && isInForce(done.set, before) ? done : undefined, undo }),
         h(AccountActivity, { api, name, account, reload }),
         h(UsageReportView, { api, path: `${path}/usage` }),
@@ -136,13 +137,15 @@ type ActionsProps = {
   change: ChangeAccount;
   /** Undefined for an account that there is not. */
   remove: ((reason: string) => Promise<void>) | undefined;
+  /** What is asked at first. */
+  action: AccountAction | undefined;
 };
 
-type ActionName = 'plan' | 'top-up' | 'overage' | 'suspension' | 'removal';
+type ActionName = AccountAction | 'overage' | 'removal';
 
 /** Buttons for the changes of an account. Each asks for confirmation. */
-function AccountActions({ account, plans, change, remove }: ActionsProps) {
-  const [asking, setAsking] = useState<ActionName>();
+function AccountActions({ account, plans, change, remove, action }: ActionsProps) {
+  const [asking, setAsking] = useState<ActionName | undefined>(action);
   const common = { account, change, close: () => setAsking(undefined) };
   const button = (what: ActionName, label: string, look = '') =>
     h('button', { type: 'button', class: look, onClick: () => setAsking(what) }, label);
