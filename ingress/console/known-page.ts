@@ -12,7 +12,7 @@ import { AccountsPage } from './operators/accounts-page.ts';
 import { AuditPage } from './operators/audit-page.ts';
 import { CodesPage } from './operators/codes-page.ts';
 import { AnyBatchPage, AnyRequestPage, FindPage } from './operators/find-page.ts';
-import { SettingsPage } from './operators/settings-page.ts';
+import { PlanFilePage } from './operators/plan-file-page.ts';
 import { OverviewPage } from './overview-page.ts';
 import { isForOperators, type PageName, pages, type Route } from './page/console-route.ts';
 import { LoadedView } from './page/loaded-view.ts';
@@ -74,7 +74,7 @@ const shown: Record<PageName, (props: PageProps) => ComponentChildren> = {
   'all-usage': ({ api }) => h(AllUsagePage, { api }),
   audit: ({ api, route: { filter = {} } }) => h(AuditPage, { api, filter }),
   'top-up-codes': ({ api, route: { state } }) => h(CodesPage, { api, state }),
-  settings: ({ api }) => h(SettingsPage, { api }),
+  settings: ({ api }) => h(PlanFilePage, { api }),
 };
 
 function OnlyOperators({ page }: { page: PageName }) {

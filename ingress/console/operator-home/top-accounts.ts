@@ -57,7 +57,11 @@ function TopTable({ report, order, start }: { report: UsageReport; order: TopOrd
       phone: 'first',
     },
     { title: titles[order], cell: (row) => shownAmount(row, order, currency), holds: 'number', phone: 'end' },
-    { title: 'Share', cell: (row) => h(Bar, { part: amountOf(row), of: most, isLimit: false }), phone: 'none' },
+    {
+      title: 'Share',
+      cell: (row) => h('div', { class: 'share' }, h(Bar, { part: amountOf(row), of: most, isLimit: false })),
+      phone: 'none',
+    },
   ];
   return [
     h(Table<UsageRow>, {
