@@ -1,32 +1,59 @@
 import { h } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { batchLink, findLink, navigationItems, pages, requestLink, searchText } from './page/console-route.ts';
-import { Icon, type IconName } from './page/icons.ts';
+import type { FoundThing } from '../routes/find.ts';
+import type { Api } from './api/api.ts';
+import { type AccountAction, searchText } from './page/console-route.ts';
+import { Icon } from './page/icons.ts';
+import { accountQuestions, type PaletteEntry, paletteEntries } from './palette-entries.ts';
 
-type Props = { isOperator: boolean; docsUrl: string; close: () => void };
+type Props = {
+  api: Api;
+  isOperator: boolean;
+  docsUrl: string;
+  account: string;
+  signOut: () => void;
+  showShortcuts: () => void;
+  close: () => void;
+};
 
-/** A search for pages and ids, worked by keyboard or mouse (ARIA combobox with a list). */
-export function CommandPalette({ isOperator, docsUrl, close }: Props) {
+/** A search for pages, actions, ids and accounts, worked by keyboard or mouse (ARIA combobox with a list). */
+export function CommandPalette({ api, isOperator, docsUrl, account, signOut, showShortcuts, close }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [typed, setTyped] = useState('');
   const [chosen, setChosen] = useState(0);
+  const [asking, setAsking] = useState<AccountAction>();
   useEffect(() => dialog.current?.showModal(), []);
-  const entries = paletteEntries(typed, { isOperator, docsUrl });
+  const found = useFound(api, isOperator ? searchText(typed) : '');
+  const entries = paletteEntries(typed, { isOperator, docsUrl, found, asking });
   const active = Math.min(chosen, entries.length - 1);
   useEffect(() => {
     document.getElementById(optionId(active))?.scrollIntoView({ block: 'nearest' });
   }, [active]);
 
+  function type(text: string): void {
+    setTyped(text);
+    setChosen(0);
+  }
+
   function go(entry: PaletteEntry | undefined): void {
     if (entry === undefined) return;
+    if ('asks' in entry) {
+      setAsking(entry.asks);
+      type('');
+      return;
+    }
     dialog.current?.close();
-    window.location.href = entry.href;
+    if ('href' in entry) window.location.href = entry.href;
+    else if (entry.does === 'sign out') signOut();
+    else if (entry.does === 'show shortcuts') showShortcuts();
+    else void navigator.clipboard.writeText(account).catch(() => {}); // it is also in the navigation, to be selected
   }
 
   function press(event: KeyboardEvent): void {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step !== undefined) setChosen((active + step + entries.length) % Math.max(1, entries.length));
     else if (event.key === 'Enter') go(entries[active]);
+    else if (event.key === 'Backspace' && typed === '' && asking !== undefined) setAsking(undefined);
     else return;
     event.preventDefault();
   }
@@ -44,29 +71,66 @@ export function CommandPalette({ isOperator, docsUrl, close }: Props) {
       'div',
       { class: 'palette-field' },
       h(Icon, { name: 'search' }),
+      asking !== undefined && h('span', { class: 'quiet' }, accountQuestions[asking]),
       h('input', {
         type: 'text',
         role: 'combobox',
-        'aria-label': isOperator ? 'A page, or what to find' : 'A page, or the id of a request or batch',
+        'aria-label': labelOf(isOperator, asking),
         'aria-expanded': true,
         'aria-controls': 'palette-list',
         'aria-autocomplete': 'list',
         ...(entries.length > 0 && { 'aria-activedescendant': optionId(active) }),
-        placeholder: isOperator ? 'Page, account, key, request, batch or file' : 'Page, request or batch',
+        placeholder: placeholderOf(isOperator, asking),
         autocomplete: 'off',
         spellcheck: false,
         maxLength: 300,
         value: typed,
-        onInput({ currentTarget }: { currentTarget: HTMLInputElement }) {
-          setTyped(currentTarget.value);
-          setChosen(0);
-        },
+        onInput: ({ currentTarget }: { currentTarget: HTMLInputElement }) => type(currentTarget.value),
         onKeyDown: press,
       }),
     ),
     h(Results, { entries, active, go, point: setChosen }),
-    entries.length === 0 && h('p', { class: 'quiet', role: 'status' }, `Nothing is named "${typed}".`),
+    entries.length === 0 &&
+      h('p', { class: 'quiet', role: 'status' }, typed === '' ? 'Type the account or the name.' : nothing(typed)),
   );
+}
+
+function nothing(typed: string): string {
+  return `Nothing is named "${typed}".`;
+}
+
+function labelOf(isOperator: boolean, asking: AccountAction | undefined): string {
+  if (asking !== undefined) return `${accountQuestions[asking]} which account`;
+  return isOperator ? 'A page, an action, or what to find' : 'A page, an action, or the id of a request or batch';
+}
+
+function placeholderOf(isOperator: boolean, asking: AccountAction | undefined): string {
+  if (asking !== undefined) return 'Account or name';
+  return isOperator ? 'Page, action, account, key, request, batch or file' : 'Page, action, request or batch';
+}
+
+const findAfterMs = 200;
+const findFrom = 2;
+
+/** What the service finds in all accounts, once the typing has paused. */
+function useFound(api: Api, text: string): readonly FoundThing[] {
+  const [found, setFound] = useState<{ text: string; things: readonly FoundThing[] }>({ text: '', things: [] });
+  useEffect(() => {
+    if (text.length < findFrom) return undefined;
+    const leaving = new AbortController();
+    const { signal } = leaving;
+    const timer = setTimeout(() => {
+      api.call<{ data: FoundThing[] }>(`/admin/find?${new URLSearchParams({ text })}`, { signal }).then(
+        ({ data }) => signal.aborted || setFound({ text, things: data }),
+        () => {}, // the page "Find" says why
+      );
+    }, findAfterMs);
+    return () => {
+      clearTimeout(timer);
+      leaving.abort();
+    };
+  }, [api, text]);
+  return found.text === text ? found.things : [];
 }
 
 type ResultsProps = {
@@ -84,7 +148,7 @@ function Results({ entries, active, go, point }: ResultsProps) {
       h(
         'li',
         {
-          key: entry.href,
+          key: `${entry.title} ${entry.hint}`,
           id: optionId(index),
           role: 'option',
           'aria-selected': index === active,
@@ -101,72 +165,4 @@ function Results({ entries, active, go, point }: ResultsProps) {
 
 function optionId(index: number): string {
   return `palette-option-${index}`;
-}
-
-/** Something that the palette can go to. */
-type PaletteEntry = { title: string; hint?: string; icon: IconName; href: string };
-
-/** Other words under which people look for a page. */
-const otherWords: Readonly<Record<string, string>> = {
-  overview: 'home start limits',
-  requests: 'log history errors',
-  batches: 'jobs files upload',
-  usage: 'quota billing cost tokens top up overage plan',
-  keys: 'api key secret guest device',
-  webhooks: 'events',
-  'try-it': 'playground chat test',
-  find: 'search support',
-  fleet: 'workers ingresses pools backends queue breaker health',
-  accounts: 'users suspend plan',
-  'all-usage': 'billing cost',
-  audit: 'changes history',
-  'top-up-codes': 'payment',
-  settings: 'plan file models processes',
-};
-
-/** What fits the typed text: pages, and whatever has this id. Pages whose title begins with the text come first. */
-export function paletteEntries(typed: string, { isOperator, docsUrl }: { isOperator: boolean; docsUrl: string }) {
-  const text = typed.trim();
-  const words = text.toLowerCase();
-  const found = navigationItems({ isOperator })
-    .filter(({ page, title }) => `${title} ${otherWords[page] ?? ''}`.toLowerCase().includes(words))
-    .toSorted((one, other) => rankOf(one.title, words) - rankOf(other.title, words))
-    .map(({ page, title, icon }): PaletteEntry => ({ title, icon, href: `#${page}` }));
-  const docs: PaletteEntry = { title: 'Documentation', icon: 'book', href: docsUrl };
-  const isDocs = docs.title.toLowerCase().includes(words) || 'help'.includes(words);
-  return [...namedBy(text), ...found, ...(isDocs ? [docs] : []), ...searchFor(text, isOperator)];
-}
-
-function rankOf(title: string, words: string): number {
-  const place = title.toLowerCase().indexOf(words);
-  return place === -1 ? Number.MAX_SAFE_INTEGER : place;
-}
-
-function searchFor(text: string, isOperator: boolean): PaletteEntry[] {
-  const wanted = searchText(text);
-  if (!isOperator || wanted === '') return [];
-  return [{ title: `${pages.find} "${wanted}"`, hint: 'in all accounts', icon: 'search', href: findLink(wanted) }];
-}
-
-/** A request or a batch of the own account, by its id. */
-function namedBy(text: string): PaletteEntry[] {
-  if (/^batch_\w+$/.test(text)) return [{ title: text, hint: 'batch', icon: 'batches', href: batchLink(text) }];
-  if (/^(req|chatcmpl|resp|msg|cmpl)[_-][\w-]+$/.test(text))
-    return [{ title: text, hint: 'request', icon: 'requests', href: requestLink(text) }];
-  return [];
-}
-
-/** How the keys that open the palette are written on this platform. */
-export function paletteKeys(platform: string): string {
-  return isApple(platform) ? '⌘K' : 'Ctrl K';
-}
-
-/** Whether these keys open the palette: ⌘K on Apple's computers, where Ctrl+K edits text, and Ctrl+K on others. */
-export function opensPalette({ key, ctrlKey, metaKey, altKey, shiftKey }: KeyboardEvent, platform: string): boolean {
-  if (key.toLowerCase() !== 'k' || altKey || shiftKey) return false;
-  return isApple(platform) ? metaKey && !ctrlKey : ctrlKey && !metaKey;
-}
-
-function isApple(platform: string): boolean {
-  return /^(Mac|iP)/.test(platform);
 }

@@ -3,16 +3,17 @@ import { useEffect, useErrorBoundary, useRef, useState } from 'preact/hooks';
 import type { OwnAccount } from '../routes/developer-keys.ts';
 import type { Api } from './api/api.ts';
 import { type LoadState, useLoaded } from './api/use-loaded.ts';
-import { CommandPalette, opensPalette } from './command-palette.ts';
+import { CommandPalette } from './command-palette.ts';
 import { useHeldKeys } from './keys/held-keys.ts';
 import { KnownPage, type PageProps } from './known-page.ts';
 import { useDoing } from './page/actions.ts';
 import { pages, parseRoute, type Route, titleOf } from './page/console-route.ts';
 import { keepFocus, useFocusOn } from './page/focus.ts';
-import { Failure } from './page/loaded-view.ts';
+import { Failure, LoadedView } from './page/loaded-view.ts';
 import { Mark, ProductContext } from './page/product.ts';
 import type { ConsoleSettings } from './session/browser.ts';
 import type { Session, SessionState } from './session/session.ts';
+import { ShortcutsDialog, useShortcuts } from './shortcuts.ts';
 import { Sidebar } from './sidebar.ts';
 import { useTrial } from './try-it/use-trial.ts';
 
@@ -22,15 +23,19 @@ type Props = { session: Session; api: Api; settings: ConsoleSettings };
 export function ConsoleApp({ session, api, settings }: Props) {
   const { docsUrl, product } = settings;
   const state = useSession(session);
-  const route = useRoute();
+  const asked = useRoute();
   const main = useRef<HTMLElement>(null);
-  const place = `${route.page}/${route.item ?? ''}${route.isTopUp ? 'top-up' : ''}`;
   const isSignedIn = state.name === 'signed in';
   const own = useOwnAccount(api, isSignedIn);
   const isOperator = own.value?.operator ?? false;
+  const route: Route = asked.isHome && isOperator ? { page: 'service' } : asked;
+  const place = `${route.page}/${route.item ?? ''}${route.isTopUp ? 'top-up' : ''}`;
+  const account = own.value?.account ?? (isSignedIn ? `user:${state.account}` : '');
   const held = useHeldKeys();
   const trial = useTrial();
-  const palette = usePalette(isSignedIn);
+  const { open, setOpen } = useShortcuts({ isSignedIn, isOperator });
+  // What has closed may have opened the other one.
+  const closing = (what: typeof open) => () => setOpen((before) => (before === what ? undefined : before));
   useFocusOn(main, `${isSignedIn} ${place}`);
 
   useEffect(() => (main.current === null ? undefined : keepFocus(main.current)), []);
@@ -49,11 +54,11 @@ export function ConsoleApp({ session, api, settings }: Props) {
     h('a', { class: 'skip', href: '#main', onClick: (event: Event) => skip(event, main.current) }, 'Skip to content'),
     isSignedIn &&
       h(Sidebar, {
-        account: own.value?.account ?? `user:${state.account}`,
+        account,
         isOperator,
         route,
         docsUrl,
-        openPalette: palette.open,
+        openPalette: () => setOpen('palette'),
         signOut,
       }),
     h(
@@ -63,7 +68,13 @@ export function ConsoleApp({ session, api, settings }: Props) {
         ? h(Page, { key: place, api, route, settings, own, held, trial })
         : h(SignedOut, { state, signIn: () => session.signIn(), settings }),
     ),
-    isSignedIn && palette.isOpen && h(CommandPalette, { isOperator, docsUrl, close: palette.close }),
+    isSignedIn &&
+      open === 'palette' &&
+      h(CommandPalette, {
+        ...{ api, isOperator, docsUrl, account, signOut, close: closing('palette') },
+        showShortcuts: () => setOpen('shortcuts'),
+      }),
+    isSignedIn && open === 'shortcuts' && h(ShortcutsDialog, { isOperator, close: closing('shortcuts') }),
   ];
   return h(ProductContext.Provider, { value: product }, page);
 }
@@ -73,6 +84,14 @@ function Page(props: PageProps) {
   const [error, recover] = useErrorBoundary();
   if (error !== undefined)
     return [h('h1', { tabIndex: -1 }, pages[props.route.page]), h(Failure, { error, retry: recover })];
+  // Which home is that of the user is only known with the account.
+  if (props.route.isHome && props.own.value === undefined && props.own.error === undefined)
+    return h(LoadedView<OwnAccount | undefined>, {
+      loaded: props.own,
+      what: 'your account',
+      lines: 12,
+      children: () => null,
+    });
   return h(KnownPage, props);
 }
 
@@ -121,23 +140,6 @@ function useRoute(): Route {
     return () => window.removeEventListener('hashchange', changed);
   }, []);
   return route;
-}
-
-/** Whether the palette is open. Its keys open and close it on every page. */
-function usePalette(isSignedIn: boolean) {
-  const [isOpen, setOpen] = useState(false);
-  useEffect(() => {
-    if (!isSignedIn) return undefined;
-    const press = (event: KeyboardEvent) => {
-      // A dialog that is open lets nothing else be reached.
-      if (!opensPalette(event, navigator.platform) || document.querySelector('dialog:modal:not(.palette)')) return;
-      event.preventDefault();
-      setOpen((before) => !before);
-    };
-    window.addEventListener('keydown', press);
-    return () => window.removeEventListener('keydown', press);
-  }, [isSignedIn]);
-  return { isOpen, open: () => setOpen(true), close: () => setOpen(false) };
 }
 
 /** The fragment identifies the page, so the skip link must not change it. */

@@ -6,12 +6,13 @@ import { BatchesPage, BatchPage } from './batches/batches-page.ts';
 import { FleetPage } from './fleet/fleet-page.ts';
 import type { FullKey, HeldKeys } from './keys/held-keys.ts';
 import { KeysPage } from './keys/keys-page.ts';
+import { ServicePage } from './operator-home/service-page.ts';
 import { AccountPage } from './operators/account-page.ts';
 import { AccountsPage } from './operators/accounts-page.ts';
 import { AuditPage } from './operators/audit-page.ts';
 import { CodesPage } from './operators/codes-page.ts';
 import { AnyBatchPage, AnyRequestPage, FindPage } from './operators/find-page.ts';
-import { SettingsPage } from './operators/settings-page.ts';
+import { PlanFilePage } from './operators/plan-file-page.ts';
 import { OverviewPage } from './overview/overview-page.ts';
 import { isForOperators, type PageName, pages, type Route } from './page/console-route.ts';
 import { LoadedView } from './page/loaded-view.ts';
@@ -44,7 +45,9 @@ export function KnownPage(props: PageProps) {
 }
 
 const shown: Record<PageName, (props: PageProps) => ComponentChildren> = {
-  overview: ({ api, settings: { baseUrl, docsUrl }, held }) => h(OverviewPage, { api, baseUrl, docsUrl, held }),
+  service: ({ api, settings: { docsUrl } }) => h(ServicePage, { api, docsUrl }),
+  overview: ({ api, settings: { baseUrl, docsUrl }, own, held }) =>
+    h(OverviewPage, { api, baseUrl, docsUrl, held, isOperator: own.value?.operator ?? false }),
   requests: ({ api, route: { item, filter = {} }, settings: { baseUrl, docsUrl } }) =>
     item === undefined
       ? h(RequestsPage, { api, filter, baseUrl, docsUrl })
@@ -69,13 +72,15 @@ const shown: Record<PageName, (props: PageProps) => ComponentChildren> = {
       ? h(AnyBatchPage, { api, id: item })
       : h(AnyRequestPage, { api, id: item, baseUrl, docsUrl });
   },
-  fleet: ({ api }) => h(FleetPage, { api }),
-  accounts: ({ api, route: { item, search = '' } }) =>
-    item === undefined ? h(AccountsPage, { api, prefix: search }) : h(AccountPage, { key: item, api, name: item }),
+  fleet: ({ api, settings: { docsUrl } }) => h(FleetPage, { api, docsUrl }),
+  accounts({ api, route: { item, search = '', action } }) {
+    if (item === undefined) return h(AccountsPage, { api, prefix: search });
+    return h(AccountPage, { key: `${item} ${action}`, api, name: item, action });
+  },
   'all-usage': ({ api }) => h(AllUsagePage, { api }),
   audit: ({ api, route: { filter = {} } }) => h(AuditPage, { api, filter }),
   'top-up-codes': ({ api, route: { state } }) => h(CodesPage, { api, state }),
-  settings: ({ api }) => h(SettingsPage, { api }),
+  settings: ({ api }) => h(PlanFilePage, { api }),
 };
 
 function OnlyOperators({ page }: { page: PageName }) {

@@ -1,9 +1,9 @@
 import { h } from 'preact';
-import { useContext, useEffect, useState } from 'preact/hooks';
-import { paletteKeys } from './command-palette.ts';
-import { isForOperators, type NavigationItem, navigationItems, type Route } from './page/console-route.ts';
+import { useContext, useEffect, useRef, useState } from 'preact/hooks';
+import { isForOperators, type NavigationItem, navigationItems, type Route, shortTitles } from './page/console-route.ts';
 import { Icon } from './page/icons.ts';
 import { Mark, ProductContext } from './page/product.ts';
+import { paletteKeys } from './shortcuts.ts';
 
 type Props = {
   account: string;
@@ -17,21 +17,31 @@ type Props = {
 /** The navigation: beside the page, and on a phone above it, behind a button. */
 export function Sidebar({ account, isOperator, route, docsUrl, openPalette, signOut }: Props) {
   const [isOpen, setOpen] = useState(false);
+  const menuButton = useRef<HTMLButtonElement>(null);
   const { name, supportUrl } = useContext(ProductContext);
   useEffect(() => setOpen(false), [route]);
   const items = navigationItems({ isOperator });
   const [own, operators] = [items.filter(({ page }) => !isForOperators(page)), items.filter(isOperatorItem)];
+  const close = () => setOpen(false);
   return h(
     'header',
-    { class: 'side' },
+    {
+      class: 'side',
+      onKeyDown: (event: KeyboardEvent) => {
+        if (!isOpen || event.key !== 'Escape') return;
+        close();
+        menuButton.current?.focus();
+      },
+    },
     h(
       'div',
       { class: 'side-head' },
-      h('a', { class: 'brand', href: '#overview' }, h(Mark, null), name),
+      h('a', { class: 'brand', href: isOperator ? '#service' : '#overview' }, h(Mark, null), name),
       h(
         'button',
         {
           type: 'button',
+          ref: menuButton,
           class: 'menu-button',
           'aria-expanded': isOpen,
           'aria-controls': 'menu',
@@ -41,6 +51,7 @@ export function Sidebar({ account, isOperator, route, docsUrl, openPalette, sign
         'Menu',
       ),
     ),
+    isOpen && h('div', { class: 'menu-back', onClick: close }),
     h(
       'div',
       { id: 'menu', class: isOpen ? 'menu open' : 'menu' },
@@ -54,11 +65,13 @@ export function Sidebar({ account, isOperator, route, docsUrl, openPalette, sign
       h(
         'nav',
         { 'aria-label': 'Pages' },
-        h(ItemList, { items: own, route }),
-        operators.length > 0 && [
-          h('p', { class: 'group', id: 'operator-pages' }, 'Operators'),
-          h(ItemList, { items: operators, route, labelledBy: 'operator-pages' }),
-        ],
+        operators.length === 0
+          ? h(ItemList, { items: own, route })
+          : [
+              h(ItemList, { items: operators, route, label: 'Service' }),
+              h('p', { class: 'group', 'aria-hidden': true }, 'My account'),
+              h(ItemList, { items: own, route, label: 'My account' }),
+            ],
       ),
       h(
         'div',
@@ -77,12 +90,12 @@ function isOperatorItem({ page }: NavigationItem): boolean {
   return isForOperators(page);
 }
 
-type ListProps = { items: readonly NavigationItem[]; route: Route; labelledBy?: string };
+type ListProps = { items: readonly NavigationItem[]; route: Route; label?: string };
 
-function ItemList({ items, route, labelledBy }: ListProps) {
+function ItemList({ items, route, label }: ListProps) {
   return h(
     'ul',
-    labelledBy === undefined ? null : { 'aria-labelledby': labelledBy },
+    label === undefined ? null : { 'aria-label': label },
     items.map(({ page, title, icon }) =>
       h(
         'li',
@@ -91,7 +104,7 @@ function ItemList({ items, route, labelledBy }: ListProps) {
           'a',
           { class: 'item', href: `#${page}`, ...(page === route.page && { 'aria-current': 'page' }) },
           h(Icon, { name: icon }),
-          title,
+          shortTitles[page] ?? title,
         ),
       ),
     ),

@@ -22,6 +22,7 @@ const styles = [
   'styles/requests.css',
   'styles/usage.css',
   'styles/charts.css',
+  'styles/service.css',
   'packages/uplot.css',
 ];
 

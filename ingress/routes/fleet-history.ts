@@ -32,51 +32,50 @@ const firstToken = z
   .nullable()
   .meta({ description: 'Percentiles of the time from the call to the first token; null: none had one.' });
 
+const counted = {
+  requests: count.meta({ description: 'Requests of inference routes that have ended.' }),
+  errors: z.record(z.string(), count).meta({ description: 'Those with an error, by its code.' }),
+  longest_wait_ms: count.meta({ description: 'The longest that a request has waited for a worker.' }),
+  first_token_ms: firstToken,
+  backends: z.array(
+    z.strictObject({
+      backend: z.string(),
+      model: z.string(),
+      answered: count.meta({ description: 'Calls that were answered.' }),
+      failed: count.meta({ description: 'Calls that gave no answer.' }),
+      first_token_ms: firstToken,
+    }),
+  ),
+};
+
 const fleetHistorySchema = named(
   'FleetHistory',
   z.strictObject({
     object: z.literal('fleet.history'),
     step_seconds: count,
-    data: z.array(
-      z.strictObject({
-        start: z.iso.datetime(),
-        requests: count.meta({ description: 'Requests of inference routes that have ended.' }),
-        errors: z.record(z.string(), count).meta({ description: 'Those with an error, by its code.' }),
-        longest_wait_ms: count.meta({ description: 'The longest that a request has waited for a worker.' }),
-        first_token_ms: firstToken,
-        backends: z.array(
-          z.strictObject({
-            backend: z.string(),
-            model: z.string(),
-            answered: count.meta({ description: 'Calls that were answered.' }),
-            failed: count.meta({ description: 'Calls that gave no answer.' }),
-            first_token_ms: firstToken,
-          }),
-        ),
-      }),
-    ),
+    total: z.strictObject(counted).meta({ description: 'Of all steps together.' }),
+    data: z.array(z.strictObject({ start: z.iso.datetime(), ...counted })),
   }),
 );
 
 export type FleetHistory = z.infer<typeof fleetHistorySchema>;
-type Step = FleetHistory['data'][number];
+
+const exampleCounts = {
+  requests: 120,
+  errors: { rate_limit_exceeded: 3 },
+  longest_wait_ms: 40,
+  first_token_ms: { p50: 180, p95: 410 },
+  backends: [
+    { backend: 'onprem-a', model: 'small-chat', answered: 117, failed: 0, first_token_ms: { p50: 180, p95: 410 } },
+  ],
+};
 
 const exampleHistory = {
-  object: 'fleet.history',
+  object: 'fleet.history' as const,
   step_seconds: 300,
-  data: [
-    {
-      start: '2026-03-01T14:00:00.000Z',
-      requests: 120,
-      errors: { rate_limit_exceeded: 3 },
-      longest_wait_ms: 40,
-      first_token_ms: { p50: 180, p95: 410 },
-      backends: [
-        { backend: 'onprem-a', model: 'small-chat', answered: 117, failed: 0, first_token_ms: { p50: 180, p95: 410 } },
-      ],
-    },
-  ],
-} as const;
+  total: exampleCounts,
+  data: [{ start: '2026-03-01T14:00:00.000Z', ...exampleCounts }],
+};
 
 export const fleetHistoryRoutes: readonly Route[] = [
   /** What the processes have counted in steps of time (contract.md#r13-hours). */
@@ -99,7 +98,11 @@ export const fleetHistoryRoutes: readonly Route[] = [
       return {
         object: 'fleet.history' as const,
         step_seconds: stepMs / 1_000,
-        data: starts.map((start, index) => presentStep(start, counts[index] ?? new Map())),
+        total: presentCounts(counts),
+        data: starts.map((start, index) => ({
+          start: new Date(start).toISOString(),
+          ...presentCounts([counts[index] ?? new Map()]),
+        })),
       };
     },
   }),
@@ -116,30 +119,29 @@ const countName = storedJson.pipe(
 /** Requests that ended with this are no errors. */
 const noErrors: ReadonlySet<string> = new Set(['completed', 'repeated', 'disconnected']);
 
-/** Counts of another release may have other names: they are left out. */
-function presentStep(start: number, counts: ReadonlyMap<string, number>): Step {
+/** What was counted in these steps together. Counts of another release may have other names: they are left out. */
+function presentCounts(steps: readonly ReadonlyMap<string, number>[]): FleetHistory['total'] {
   const errors: Record<string, number> = {};
   const calls = new Map<string, BackendCalls>();
   let [requests, longestWaitMs] = [0, 0];
-  for (const [text, value] of counts) {
+  for (const [text, value] of steps.flatMap((counts) => [...counts])) {
     const { data: name } = countName.safeParse(text);
     if (name === undefined) continue;
-    if (name[0] === 'longest') longestWaitMs = value;
+    if (name[0] === 'longest') longestWaitMs = Math.max(longestWaitMs, value);
     else if (name[0] === 'request') {
       requests += value;
-      if (!noErrors.has(name[1])) errors[name[1]] = value;
+      if (!noErrors.has(name[1])) errors[name[1]] = (errors[name[1]] ?? 0) + value;
     } else {
       const [, backend, model, what] = name;
       const id = JSON.stringify([backend, model]);
       const found = calls.get(id) ?? { backend, model, answered: 0, failed: 0, firstTokens: [] };
       calls.set(id, found);
-      if (typeof what === 'string') found[what] = value;
-      else found.firstTokens[what] = value;
+      if (typeof what === 'string') found[what] += value;
+      else found.firstTokens[what] = (found.firstTokens[what] ?? 0) + value;
     }
   }
   const all = [...calls.values()];
   return {
-    start: new Date(start).toISOString(),
     requests,
     errors,
     longest_wait_ms: longestWaitMs,
@@ -150,7 +152,7 @@ function presentStep(start: number, counts: ReadonlyMap<string, number>): Step {
 
 type BackendCalls = { backend: string; model: string; answered: number; failed: number; firstTokens: number[] };
 
-function percentilesOf(calls: readonly Pick<BackendCalls, 'firstTokens'>[]): Step['first_token_ms'] {
+function percentilesOf(calls: readonly Pick<BackendCalls, 'firstTokens'>[]): FleetHistory['total']['first_token_ms'] {
   const sums = firstTokenNames.map((name, index) => {
     const counted = calls.reduce((sum, { firstTokens }) => sum + (firstTokens[index] ?? 0), 0);
     return [name, counted] as const;

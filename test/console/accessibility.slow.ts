@@ -1,4 +1,5 @@
 import test from 'ava';
+import type { FleetView } from '../../ingress/routes/fleet.ts';
 import { linesOf, openBatchClient } from '../support/batch-client.ts';
 import { openBrowserTests } from '../support/browser/browser-tests.ts';
 import type { ConsolePage } from '../support/browser/console-page.ts';
@@ -425,6 +426,32 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
       await page.getByRole('button', { name: 'Go back' }).click();
     },
   },
+  'the home of operators, and the last error of a backend': {
+    account: 'olga',
+    fragment: 'service',
+    async fill({ page }) {
+      const paused = { since: '2026-03-01T09:00:00Z', ends_at: '2100-03-01T09:30:00Z', by: 'user:olga', reason: null };
+      await page.route('**/admin/fleet', async (route) => {
+        const response = await route.fetch();
+        const fleet = (await response.json()) as FleetView;
+        const [first, ...others] = fleet.backends.map((backend) => ({ ...backend, paused }));
+        const backends = [...(first === undefined ? [] : [failingBackend(first)]), ...others];
+        await route.fulfill({ response, json: { ...fleet, backends } });
+      });
+      await page.reload();
+      await page.getByRole('region', { name: /cannot be answered$/ }).waitFor();
+      await page
+        .getByText(/accounts? \(|No request has failed/)
+        .first()
+        .waitFor();
+      await page.getByText(' (127.0.0.1:9)').first().waitFor();
+      await page.getByRole('button', { name: / for small-chat: paused after failures$/ }).click();
+      await page.getByRole('dialog').getByText('connection refused').waitFor();
+    },
+    async tidy({ page }) {
+      await page.unrouteAll({ behavior: 'ignoreErrors' });
+    },
+  },
   'the fleet': {
     account: 'olga',
     fragment: 'fleet',
@@ -450,6 +477,19 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
     },
   },
 };
+
+/** A backend that no worker can reach. */
+function failingBackend(backend: FleetView['backends'][number]): FleetView['backends'][number] {
+  const failure = {
+    ...{ at: new Date().toISOString(), request: 'req_1', outcome: 'failed', cause: 'connection refused' },
+    ...{ status: null, rule: 'no-connection', address: '127.0.0.1:9' },
+  };
+  const breakers = { closed: 0, 'half-open': 0, open: 1 };
+  const models = backend.models.map((model) => ({
+    ...{ ...model, breakers, failing_since: failure.at, last_failure: failure },
+  }));
+  return { ...backend, paused: null, models };
+}
 
 const all = Object.entries(shown);
 /** A page of each kind. */

@@ -30,20 +30,43 @@ browserTestAlone('an operator gets from "customer says 503" to its cause', async
 
   await using console = await openConsole();
   const { page } = console;
-  await console.goTo('overview');
+  await console.goTo('');
   await console.signIn('olga');
+  await page.getByRole('heading', { name: 'Service', exact: true }).waitFor();
+  const incident = page.getByRole('region', { name: /^small-chat\b.* cannot be answered$/ });
+  await incident.getByText(/ since \d\d:\d\d \(\d+ (s|min)\)$/).waitFor();
+  await incident
+    .getByText(/\d+ requests of 2 accounts \(user:[\w-]+, user:[\w-]+\) got 503 or 504 in this hour\.$/)
+    .waitFor();
+  t.regex(await incident.innerText(), /onprem-a.*: HTTP 500 \(127\.0\.0\.1:\d+/);
+  t.regex(
+    (await incident.getByRole('link', { name: 'Runbook' }).getAttribute('href')) ?? '',
+    /\/runbooks\/model-down$/,
+  );
+  await page
+    .getByRole('region', { name: /^large-chat.* cannot be answered$/ })
+    .getByText('has no worker')
+    .waitFor();
+
+  await page.getByRole('button', { name: /^onprem-a for small-chat: (paused after failures|being tested)$/ }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByText('HTTP 500').waitFor();
+  await dialog.getByRole('link', { name: /^req_/ }).click();
+  await page.getByRole('heading', { name: /^req_\S+ failed$/ }).waitFor();
+
   await page.keyboard.press('Control+k');
   await page.locator('dialog input:focus').waitFor();
   await page.keyboard.type(requestId);
-  await page.getByRole('option', { name: /in all accounts$/ }).click();
+  await page.keyboard.press('Enter');
   await page.getByRole('heading', { name: `${requestId} 503 UPSTREAMS_EXHAUSTED` }).waitFor();
   const attempts = page.getByRole('table', { name: 'Calls of model servers, in order' });
   t.regex(await attempts.innerText(), /onprem-[\w-]+\s+127\.0\.0\.1:\d+\s+on-prem/);
-  await page.getByRole('link', { name: 'user:customer' }).first().waitFor();
+  await page.getByRole('link', { name: 'user:customer' }).first().click();
+  await page.getByRole('region', { name: 'Errors of the last 24 hours' }).getByText('UPSTREAMS_EXHAUSTED').waitFor();
 
   await page.getByRole('link', { name: 'Fleet' }).click();
-  await page.getByRole('listitem').filter({ hasText: 'small-chat is down: all its backends fail.' }).waitFor();
-  t.regex(await page.getByRole('table', { name: /^Backends by model/ }).innerText(), /small-chat\s+on-prem\s+open/);
+  const backends = page.getByRole('table', { name: /^Backends; calls/ });
+  t.regex(await backends.innerText(), /onprem-a\s+on-prem[^]*(paused after failures|being tested)\s+small-chat/);
   for (const server of stack().modelServers) server.fail({});
   await console.requireClean(t);
 });

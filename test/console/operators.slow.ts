@@ -112,7 +112,7 @@ browserTest('an operator sees which accounts have used most, and exports the usa
   const { page } = console;
   await console.goTo('accounts');
   await console.signIn('olga');
-  await page.getByRole('link', { name: 'Usage of all accounts' }).click();
+  await page.getByRole('list', { name: 'Service' }).getByRole('link', { name: 'Usage' }).click();
   await page.getByRole('heading', { name: 'Usage of all accounts' }).waitFor();
   const table = page.getByRole('region', { name: /^By account; most tokens charged first/ });
   const accounts = async () =>
@@ -191,6 +191,16 @@ browserTest('an operator reads the changes of all accounts, of one account, and 
   await reason('why a').waitFor();
   t.is(page.url(), `${console.url}#audit?account=user%3Atrail-a&actor=user%3Aotto`);
 
+  await page.getByLabel('Last day (UTC)').fill('2020-01-31');
+  const calls = page.waitForRequest(/\/admin\/audit\?.*end=2020-02-01T00/);
+  await page.route('**/admin/audit?*', (route) => route.fulfill({ json: recordsOfLaterReleases }), { times: 1 });
+  await show();
+  t.regex((await calls).url(), /actor=user%3Aotto/);
+  await page.getByText('plan file 1f64a2 to b31568: models fast-chat added; also prices').waitFor();
+  await page.getByText('moon landed').waitFor();
+  await page.goBack();
+  await reason('why a').waitFor();
+
   await page.getByLabel('Changed by').fill('user:unknown');
   await show();
   await page.getByText('There are no changes.').waitFor();
@@ -204,6 +214,69 @@ browserTest('an operator reads the changes of all accounts, of one account, and 
   await page.getByRole('link', { name: 'user:trail-a' }).first().click();
   await page.getByRole('heading', { name: 'user:trail-a' }).waitFor();
   await reason('why a').waitFor();
+  await console.requireClean(t);
+});
+
+/** A change of no account, and one of a kind that the console does not know. */
+const recordsOfLaterReleases = {
+  ...{ object: 'list', first_id: 'audit_2', last_id: 'audit_1', has_more: false },
+  data: [
+    { moonLanded: true },
+    {
+      planFile: {
+        ...{ from: '1f64a2', to: 'b31568', others: ['prices'] },
+        models: { added: ['fast-chat'], removed: [], changed: [], more: 0 },
+      },
+    },
+  ].map((change, index) => ({
+    ...{ id: `audit_${index}`, at: '2026-03-01T10:00:00.000Z', change, reason: null },
+    ...{ actor: null, address: null, account: null },
+  })),
+};
+
+browserTest('operators begin at the service, and go on by keyboard', async (t) => {
+  const keys = createKeyClient(stack());
+  t.is((await keys.infer(await keys.newKey('home-user'))).status, 200);
+  await using console = await openConsole();
+  const { page } = console;
+  await console.goTo('');
+  await console.signIn('olga');
+  await page.getByRole('heading', { name: 'Service', exact: true }).waitFor();
+  await page.getByText(/^updated (now|\d+ s ago)$/).waitFor();
+  await page
+    .getByRole('region', { name: 'Requests', exact: true })
+    .getByText(/ in 1 h$/)
+    .waitFor();
+  await page.getByText('7 days', { exact: true }).click();
+  await page
+    .getByRole('region', { name: 'Requests', exact: true })
+    .getByText(/ in 7 days$/)
+    .waitFor();
+
+  const cell = page.getByRole('button', { name: /^\S+ for small-chat: answers$/ }).first();
+  await cell.focus();
+  await page.keyboard.press('Enter');
+  await page.getByRole('dialog').getByText('None in the last hour.').waitFor();
+  await page.keyboard.press('Escape');
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+
+  await page.keyboard.press('?');
+  await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor();
+  await page.keyboard.press('Escape');
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  await page.keyboard.press('g');
+  await page.keyboard.press('o');
+  await page.getByRole('heading', { name: 'Overview', exact: true }).waitFor();
+  t.is(await page.getByRole('heading', { name: 'First steps' }).count(), 0);
+
+  await page.keyboard.press('Control+k');
+  await page.getByRole('combobox').fill('change plan of');
+  await page.keyboard.press('Enter');
+  await page.getByRole('combobox').fill('home-us');
+  await page.getByRole('option', { name: 'user:home-user' }).waitFor();
+  await page.keyboard.press('Enter');
+  await page.getByRole('dialog', { name: 'Change the plan' }).getByText('user:home-user').waitFor();
+  t.is(page.url(), `${console.url}#accounts/user%3Ahome-user?plan`);
   await console.requireClean(t);
 });
 
@@ -321,15 +394,15 @@ async function assertTrail(t: ExecutionContext, page: Page, expected: readonly s
 }
 
 browserTest(
-  'an operator sees the plan file in force, each process with its generation, and a file that is invalid',
+  'an operator sees the plan file in force, each process with its version, and a file that is invalid',
   async (t) => {
     await using console = await openConsole();
     const { page } = console;
     await console.goTo('accounts');
     await console.signIn('olga');
-    await page.getByRole('link', { name: 'Settings' }).click();
-    await page.getByRole('heading', { name: 'Settings', exact: true }).waitFor();
-    await page.waitForFunction('document.title === "Settings · Inference service"');
+    await page.getByRole('link', { name: 'Plan file' }).click();
+    await page.getByRole('heading', { name: 'Plan file', exact: true }).waitFor();
+    await page.waitForFunction('document.title === "Plan file · Inference service"');
     const rowsOf = (caption: string) => page.getByRole('region', { name: caption }).locator('tbody tr');
     await rowsOf('Processes').first().waitFor();
     t.deepEqual(
@@ -340,7 +413,10 @@ browserTest(
     t.true(names.includes('small-chat'));
     t.regex((await rowsOf('Plans').allTextContents()).join(), /free \(default\)/);
     t.regex((await rowsOf('Backends').allTextContents()).join(), /http:\/\/127\.0\.0\.1/);
-    t.regex((await rowsOf('Other settings').allTextContents()).join(), /timeouts\.queue_ms/);
+    t.regex(
+      (await rowsOf('Other settings').allTextContents()).join(),
+      /Time until a request leaves the queue.*timeouts\.queue_ms/,
+    );
 
     const editor = createPlanEditor(stack());
     const before = await editor.text();

@@ -54,7 +54,7 @@ for (const [fragment, { user, path, what, other }] of Object.entries(pages)) {
   });
 }
 
-browserTest('on #settings, the settings are not read again while they are read', async (t) => {
+browserTest('on #settings, the plan file is not read again while it is read', async (t) => {
   await using console = await openConsole();
   const { page } = console;
   await page.clock.install();
@@ -67,11 +67,11 @@ browserTest('on #settings, the settings are not read again while they are read',
   });
   await console.goTo('settings');
   await console.signIn('olga');
-  await page.getByText('Loading the settings …').waitFor();
+  await page.getByText('Loading the plan file …').waitFor();
   for (let times = 0; times < 3; times += 1) await page.clock.runFor(5_000);
   t.is(asked, 1);
   held.resolve();
-  await page.getByText('In force: generation').waitFor();
+  await page.getByText('In force: version').waitFor();
   await page.unrouteAll({ behavior: 'ignoreErrors' });
   await console.requireClean(t);
 });

@@ -92,7 +92,7 @@ async function takeOf(deps: { browser: Browser; stack: Stack }, pictures: readon
     await console.goTo(picture.page);
     await page.waitForTimeout(settleMs);
     await page.screenshot({ path: picture.file, fullPage: height === 0 });
-    globalThis.console.log(picture.file);
+    process.stdout.write(`${picture.file}\n`);
   }
 }
 

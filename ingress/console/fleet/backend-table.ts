@@ -1,164 +1,126 @@
 import { h } from 'preact';
-import { useState } from 'preact/hooks';
-import type { FleetView } from '../../routes/fleet.ts';
-import type { Api } from '../api/api.ts';
-import { ConfirmDialog, ReasonField } from '../page/actions.ts';
-import { TextField } from '../page/fields.ts';
-import { formatCount, formatMs, formatShare, formatTime } from '../page/format.ts';
-import { StateBadge, type Tone } from '../page/icons.ts';
-import { Table } from '../page/table.ts';
+import { formatCount, formatMs, formatShare } from '../page/format.ts';
+import { StateBadge } from '../page/icons.ts';
+import { type Column, Table } from '../page/table.ts';
+import { type BackendDialogs, type FleetParts, recentOf, useBackendDialogs } from './backend-dialog.ts';
+import { BackendCell } from './backend-matrix.ts';
+import { type Backend, backendState, type Health } from './backend-state.ts';
 
-type Backend = FleetView['backends'][number];
-type Health = Backend['models'][number];
-/** A backend that no worker serves has no model. */
-type Row = { backend: Backend; health: Health | undefined };
-
-/** Each backend with its calls, and its health for each model, of all workers together. */
-export function BackendTable({ fleet: { backends }, api, reload }: { fleet: FleetView; api: Api; reload: () => void }) {
-  const [asking, setAsking] = useState<string>();
-  const asked = backends.find(({ backend }) => backend === asking);
-  const rows = backends.flatMap((backend): Row[] =>
-    backend.models.length === 0
-      ? [{ backend, health: undefined }]
-      : backend.models.map((health) => ({ backend, health })),
-  );
-  const table = h(Table<Row>, {
-    caption: 'Backends by model; calls of about the last minute, and the share of their prompts that was cached',
-    rows,
-    rowKey: ({ backend, health }) => `${backend.backend} ${health?.model}`,
-    columns: [
-      { title: 'Backend', cell: ({ backend }) => nameOf(backend), sortBy: ({ backend }) => backend.backend },
-      { title: 'Model', cell: ({ health }) => health?.model ?? '–', sortBy: ({ health }) => health?.model },
-      { title: 'Location', cell: ({ backend }) => backend.location },
-      { title: 'Breaker', cell: ({ health }) => (health === undefined ? '–' : h(StateBadge, breakerState(health))) },
-      {
-        title: 'Pause',
-        cell: ({ backend }) => h(PauseCell, { backend, ask: () => setAsking(backend.backend) }),
-        holds: 'text',
-      },
-      {
-        title: 'Calls',
-        cell: ({ backend }) => callsOf(backend),
-        holds: 'number',
-        sortBy: ({ backend }) => backend.calls,
-      },
-      {
-        title: 'Shares',
-        cell: ({ backend: { shares } }) => (shares === null ? '–' : formatCount(shares)),
-        holds: 'number',
-      },
-      {
-        title: 'First token',
-        cell: ({ health }) => (health?.first_token_ms == null ? '–' : formatMs(health.first_token_ms)),
-        holds: 'number',
-        sortBy: ({ health }) => health?.first_token_ms ?? undefined,
-      },
-      {
-        title: 'Cached',
-        cell: ({ health }) => formatShare(health?.cached_tokens ?? 0, health?.prompt_tokens ?? 0),
-        holds: 'number',
-        sortBy: ({ health }) => health?.prompt_tokens && health.cached_tokens / health.prompt_tokens,
-      },
-      {
-        title: 'Answered',
-        cell: ({ health }) => formatCount(health?.answered ?? 0),
-        holds: 'number',
-        sortBy: ({ health }) => health?.answered,
-      },
-      {
-        title: 'Failed',
-        cell: ({ health }) => formatCount(health?.failed ?? 0),
-        holds: 'number',
-        sortBy: ({ health }) => health?.failed,
-      },
-    ],
-  });
-  const close = () => setAsking(undefined);
-  return [table, asked !== undefined && h(PauseDialog, { key: asking, backend: asked, api, done: reload, close })];
-}
-
-function nameOf({ backend, weight }: Backend): string {
-  return weight === 1 ? backend : `${backend}, weight ${weight}`;
-}
-
-function callsOf({ calls, limit, per_worker: isPerWorker }: Backend): string {
-  if (limit === null) return `${calls}, no limit`;
-  return isPerWorker ? `${calls}, ${limit} per worker` : `${calls} of ${limit}`;
-}
-
-/** Each worker has its own breaker. */
-function breakerState({ breakers }: Health): { state: string; tone: Tone } {
-  const all = breakers.closed + breakers['half-open'] + breakers.open;
-  if (breakers.closed === all) return { state: 'closed', tone: 'good' };
-  const name = breakers.open > 0 ? 'open' : 'half-open';
-  const count = breakers[name];
-  return { state: count === all ? name : `${name} in ${count} of ${all}`, tone: name === 'open' ? 'bad' : 'warning' };
-}
-
-const words = { busy: 'busy', loading: 'loads its model', account: 'refuses our account' } as const;
-const tones = { busy: 'neutral', loading: 'warning', account: 'bad' } as const;
-
-/** Why a backend is not called, and the button that pauses it or ends its pause. */
-function PauseCell({ backend: { backend, paused, pauses }, ask }: { backend: Backend; ask: () => void }) {
-  const [shown] = [...pauses].sort((one, other) => other.left_ms - one.left_ms);
+/** Each backend with its calls; its models are folded where they stand alike. */
+export function BackendTable(parts: FleetParts) {
+  const { fleet, recent } = parts;
+  const dialogs = useBackendDialogs(parts);
+  const shares: Column<Backend> = {
+    title: 'Shares',
+    cell: ({ shares }) => (shares === null ? '–' : formatCount(shares)),
+    holds: 'number',
+    phone: 'none',
+  };
+  const hasShares = fleet.backends.some((backend) => backend.shares !== null);
   return [
-    paused !== null &&
-      h(
-        'span',
-        { title: paused.reason ?? '' },
-        `by ${paused.by}${paused.by_name === undefined ? '' : ` (${paused.by_name})`} until ${formatTime(paused.ends_at)} `,
-      ),
-    shown !== undefined && h(StateBadge, { state: words[shown.kind], tone: tones[shown.kind] }),
-    h(
-      'button',
-      { type: 'button', onClick: ask, 'aria-label': `${paused === null ? 'Pause' : 'Resume'} ${backend}` },
-      paused === null ? 'Pause' : 'Resume',
-    ),
+    h(Table<Backend>, {
+      caption: 'Backends; calls of about the last minute, and the share of their prompts that was cached',
+      rows: fleet.backends,
+      rowKey: ({ backend }) => backend,
+      columns: [
+        {
+          title: 'Backend',
+          cell: (backend) => h(BackendCell, { backend }),
+          sortBy: ({ backend }) => backend,
+          phone: 'first',
+        },
+        {
+          title: 'State',
+          cell: (backend) => h(States, { backend, recent, dialogs }),
+          holds: 'text',
+          phone: 'second',
+        },
+        ...(hasShares ? [shares] : []),
+        ...numbers,
+        { title: 'Change', cell: (backend) => h(PauseButton, { backend, pause: dialogs.pause }), phone: 'end' },
+      ],
+    }),
+    dialogs.shown,
   ];
 }
 
-type DialogProps = { backend: Backend; api: Api; done: () => void; close: () => void };
-
-function PauseDialog({ backend: { backend, paused }, api, done, close }: DialogProps) {
-  const [isPaused] = useState(paused !== null);
-  const [minutes, setMinutes] = useState('30');
-  const [reason, setReason] = useState('');
-  const path = `/admin/fleet/backends/${encodeURIComponent(backend)}/pause`;
-
-  async function run(): Promise<void> {
-    const why = reason.trim();
-    if (isPaused) {
-      const query = why === '' ? '' : `?${new URLSearchParams({ reason: why })}`;
-      await api.call(path + query, { method: 'DELETE' });
-    } else {
-      const body = { minutes: Number(minutes), ...(why !== '' && { reason: why }) };
-      await api.call(path, { method: 'POST', body });
-    }
-    done();
-  }
-
-  const what = isPaused
-    ? 'Workers call it again within two seconds.'
-    : 'Calls in flight continue. Workers start no new ones. If no other backend of a model is left, its requests get 503.';
-  return h(
-    ConfirmDialog,
-    {
-      title: isPaused ? 'Resume this backend?' : 'Pause this backend?',
-      action: isPaused ? 'Resume' : 'Pause',
-      isDangerous: !isPaused,
-      run,
-      close,
+const numbers: readonly Column<Backend>[] = [
+  {
+    title: 'First token',
+    cell({ models }) {
+      const times = models.flatMap(({ first_token_ms: ms }) => ms ?? []);
+      return times.length === 0 ? '–' : formatMs(Math.max(...times));
     },
-    h('p', null, h('code', null, backend)),
-    h('p', null, what),
-    !isPaused &&
-      h(TextField, {
-        label: 'Minutes',
-        hint: 'At most 1,440, which is a day.',
-        value: minutes,
-        change: setMinutes,
-        input: { type: 'number', min: 1, max: 1_440, step: 1, required: true },
-      }),
-    h(ReasonField, { reason, setReason }),
+    holds: 'number',
+    phone: 'none',
+  },
+  {
+    title: 'Cached',
+    cell: (backend) =>
+      formatShare(
+        sum(backend, ({ cached_tokens }) => cached_tokens),
+        sum(backend, ({ prompt_tokens }) => prompt_tokens),
+      ),
+    holds: 'number',
+    phone: 'none',
+  },
+  countColumn('Answered', ({ answered }) => answered),
+  countColumn('Failed', ({ failed }) => failed),
+];
+
+type StatesProps = { backend: Backend; recent: FleetParts['recent']; dialogs: BackendDialogs };
+
+/** Each state with the models in it; a click shows the last error. */
+function States({ backend, recent, dialogs }: StatesProps) {
+  const { backend: name, models } = backend;
+  if (models.length === 0) return 'no worker calls it';
+  const states = models.map((health) => ({
+    model: health.model,
+    ...backendState(backend, health, recentOf(recent, name, health.model)),
+  }));
+  const alike = [...Map.groupBy(states, ({ state, tone }) => `${state} ${tone}`).values()];
+  return h(
+    'ul',
+    { class: 'states' },
+    alike.flatMap((same) => {
+      const [first] = same;
+      if (first === undefined) return [];
+      const { model, state, tone } = first;
+      return h(
+        'li',
+        { key: state },
+        h(
+          'button',
+          {
+            type: 'button',
+            class: 'bare',
+            'aria-haspopup': 'dialog',
+            'aria-label': `${name} for ${model}: ${state}`,
+            onClick: () => dialogs.open(name, model),
+          },
+          h(StateBadge, { state, tone }),
+        ),
+        alike.length === 1 && same.length > 1 ? `all ${same.length} models` : same.map((each) => each.model).join(', '),
+      );
+    }),
   );
+}
+
+function PauseButton({ backend: { backend, paused }, pause }: { backend: Backend; pause: (backend: string) => void }) {
+  const action = paused === null ? 'Pause' : 'Resume';
+  return h('button', { type: 'button', onClick: () => pause(backend), 'aria-label': `${action} ${backend}` }, action);
+}
+
+function countColumn(title: string, countOf: (health: Health) => number): Column<Backend> {
+  return {
+    title,
+    cell: (backend) => formatCount(sum(backend, countOf)),
+    holds: 'number',
+    sortBy: (backend) => sum(backend, countOf),
+    phone: 'none',
+  };
+}
+
+function sum({ models }: Backend, countOf: (health: Health) => number): number {
+  return models.reduce((total, health) => total + countOf(health), 0);
 }

@@ -1,33 +1,48 @@
 import { h } from 'preact';
-import { useMemo } from 'preact/hooks';
 import type { FleetView } from '../../routes/fleet.ts';
+import type { FleetHistory } from '../../routes/fleet-history.ts';
 import type { Api } from '../api/api.ts';
 import { useLoaded, usePolled } from '../api/use-loaded.ts';
-import { formatCount, formatMs, formatTime } from '../page/format.ts';
-import { Icon, StateBadge } from '../page/icons.ts';
+import { formatCount, formatTime } from '../page/format.ts';
 import { ShortId } from '../page/identifiers.ts';
 import { LoadedView } from '../page/loaded-view.ts';
 import { type Column, Table } from '../page/table.ts';
+import { TimeAgo } from '../page/time-ago.ts';
+import type { RecentCalls } from './backend-state.ts';
 import { BackendTable } from './backend-table.ts';
-import { findingsIn } from './fleet-findings.ts';
 
-const refreshEveryMs = 2_000;
+/** The fleet at a time (seconds since 1970), and the calls of the time before it. */
+export type FleetNow = { fleet: FleetView; at: number; recent: readonly RecentCalls[]; recentSeconds: number };
 
-/** What all processes, queues and backends do now. */
-export function FleetPage({ api }: { api: Api }) {
-  const loaded = useLoaded((signal) => api.call<FleetView>('/admin/fleet', { signal }), []);
-  usePolled(loaded, { everyMs: refreshEveryMs });
+export const fleetEveryMs = 2_000;
+/** Of five minutes, the present one included. */
+const recentSteps = 3;
+
+export async function readFleet(api: Api, signal: AbortSignal): Promise<FleetNow> {
+  const [fleet, history] = await Promise.all([
+    api.call<FleetView>('/admin/fleet', { signal }),
+    api.call<FleetHistory>(`/admin/fleet/history?step=minutes&steps=${recentSteps}`, { signal }),
+  ]);
+  const at = Date.now() / 1_000;
+  const begun = Date.parse(history.data[0]?.start ?? '') / 1_000;
+  // The clock of this browser may be wrong.
+  const recentSeconds = Math.min(Math.max(at - begun, 1), recentSteps * history.step_seconds);
+  return { fleet, at, recent: history.total.backends, recentSeconds };
+}
+
+/** What all backends and processes do now, in detail. */
+export function FleetPage({ api, docsUrl }: { api: Api; docsUrl: string }) {
+  const loaded = useLoaded((signal) => readFleet(api, signal), []);
+  usePolled(loaded, { everyMs: fleetEveryMs });
   return [
-    h('h1', { tabIndex: -1 }, 'Fleet'),
-    h(LoadedView<FleetView>, {
+    h('div', { class: 'page-head' }, h('h1', { tabIndex: -1 }, 'Fleet'), loaded.value && h(Live, loaded.value)),
+    h(LoadedView<FleetNow>, {
       loaded,
       what: 'the fleet',
-      children: (fleet) => [
-        h(Findings, { fleet }),
-        h('h2', null, 'Pools'),
-        h(PoolTable, { fleet }),
+      lines: 20,
+      children: ({ fleet, recent }) => [
         h('h2', null, 'Backends'),
-        h(BackendTable, { fleet, api, reload: loaded.reload }),
+        h(BackendTable, { fleet, recent, api, docsUrl, reload: loaded.reload }),
         h('h2', null, 'Workers'),
         h(WorkerTable, { fleet }),
         h('h2', null, 'Ingresses'),
@@ -37,66 +52,9 @@ export function FleetPage({ api }: { api: Api }) {
   ];
 }
 
-/** What is wrong, or that nothing is. Announced when something else is wrong, and not each time that a number changes. */
-function Findings({ fleet }: { fleet: FleetView }) {
-  const found = findingsIn(fleet);
-  const keys = found
-    .map(({ key }) => key)
-    .toSorted()
-    .join('\n');
-  const announced = useMemo(() => found.map(({ text }) => text).join(' ') || allIsWell, [keys]);
-  return h(
-    'div',
-    { class: 'card findings' },
-    h('span', { class: 'unseen', role: 'status' }, announced),
-    found.length === 0
-      ? h('p', { class: 'good' }, h(Icon, { name: 'done' }), allIsWell)
-      : h(
-          'ul',
-          null,
-          found.map(({ tone, text, key }) => h('li', { key, class: tone }, h(Icon, { name: 'wrong' }), text)),
-        ),
-  );
-}
-
-const allIsWell = 'All is well.';
-
-type Model = FleetView['pools'][number]['models'][number] & { pool: string; workers: number };
-
-/** The queue of each model, with the workers of its pool. */
-function PoolTable({ fleet: { pools } }: { fleet: FleetView }) {
-  return h(Table<Model>, {
-    caption: 'Queues by model',
-    rows: pools.flatMap(({ pool, workers, models }) => models.map((model) => ({ ...model, pool, workers }))),
-    rowKey: ({ model }) => model,
-    columns: [
-      { title: 'Model', cell: ({ model }) => model, sortBy: ({ model }) => model },
-      { title: 'Pool', cell: ({ pool }) => pool, sortBy: ({ pool }) => pool },
-      {
-        title: 'Workers',
-        cell: ({ workers }) => (workers === 0 ? h(StateBadge, { state: 'none', tone: 'bad' }) : workers),
-        holds: 'number',
-      },
-      {
-        title: 'Requests queued',
-        cell: ({ queued, queue_max: max }) => `${formatCount(queued.interactive)} of ${formatCount(max)}`,
-        holds: 'number',
-        sortBy: ({ queued }) => queued.interactive,
-      },
-      {
-        title: 'Oldest',
-        cell: ({ oldest_ms: ms }) => (ms === 0 ? '–' : formatMs(ms)),
-        holds: 'number',
-        sortBy: ({ oldest_ms: ms }) => ms,
-      },
-      {
-        title: 'Batch lines queued',
-        cell: ({ queued }) => formatCount(queued.batch),
-        holds: 'number',
-        sortBy: ({ queued }) => queued.batch,
-      },
-    ],
-  });
+/** When what is shown was read. */
+export function Live({ at }: { at: number }) {
+  return h('span', { class: 'live' }, 'updated ', h(TimeAgo, { at }));
 }
 
 type Worker = FleetView['workers'][number];

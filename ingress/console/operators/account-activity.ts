@@ -17,6 +17,7 @@ import { ShortId } from '../page/identifiers.ts';
 import { NewestView, Panel } from '../page/loaded-view.ts';
 import { RequestTable } from '../requests/request-table.ts';
 import { LimitsPanel, MonthPanel } from '../usage/quota-view.ts';
+import { AccountErrors } from './account-errors.ts';
 import { AskToEnd, CancelBatchDialog, EndButton, type EndTarget, endedWords, RevokeKeyDialog } from './end-dialogs.ts';
 
 type Props = {
@@ -34,7 +35,9 @@ const pageSize = 8;
 export function AccountActivity({ api, name, account, reload }: Props) {
   const [ended, setEnded] = useState<EndTarget>();
   const path = `/admin/accounts/${encodeURIComponent(name)}`;
-  const requests = useNewest<OperatorRequest>(api, `${path}/requests`, { pageSize, orEmpty: true });
+  const [code, setCode] = useState<string>();
+  const filter = code === undefined ? {} : { code };
+  const requests = useNewest<OperatorRequest>(api, `${path}/requests`, { filter, pageSize, orEmpty: true });
   const batches = useNewest<OperatorBatch>(api, `${path}/batches`, { pageSize, orEmpty: true });
   for (const list of [requests, batches]) usePolled(list);
 
@@ -60,7 +63,8 @@ export function AccountActivity({ api, name, account, reload }: Props) {
   return [
     h('p', { role: 'status', class: 'good' }, ended && endedWords(ended, listed)),
     account && h(AccountPanels, { api, account }),
-    h(AccountRequests, { api, account: name, requests, onAsk: clear, onEnded }),
+    account && h(AccountErrors, { api, path, code, choose: setCode }),
+    h(AccountRequests, { api, account: name, requests, code, onAsk: clear, onEnded }),
     h(AccountBatches, { account: name, batches, onAsk: clear, cancel }),
     account && h(AccountKeys, { account: name, keys: account.keys, onAsk: clear, revoke }),
   ];
@@ -86,12 +90,14 @@ type RequestsProps = {
   api: Api;
   account: string;
   requests: NewestItems<OperatorRequest>;
+  /** Only those with this code are listed. */
+  code: string | undefined;
   onAsk: () => void;
   onEnded: (id: string) => void;
 };
 
 /** Requests of an account that run, and its last ones. Those that run can be ended. */
-function AccountRequests({ api, account, requests, onAsk, onEnded }: RequestsProps) {
+function AccountRequests({ api, account, requests, code, onAsk, onEnded }: RequestsProps) {
   const [asked, ask] = useState<OperatorRequest>();
   const open = (request: OperatorRequest) => {
     onAsk();
@@ -99,11 +105,15 @@ function AccountRequests({ api, account, requests, onAsk, onEnded }: RequestsPro
   };
   return h(
     Panel,
-    { title: 'Requests', more: { href: requestsLink({ account }), link: 'All requests' } },
+    {
+      title: code === undefined ? 'Requests' : `Requests with ${code}`,
+      more: { href: requestsLink({ account, ...(code !== undefined && { code }) }), link: 'All requests' },
+    },
     h(NewestView<OperatorRequest>, {
       newest: requests,
       what: 'its requests',
-      empty: 'It has sent no requests.',
+      lines: pageSize,
+      empty: code === undefined ? 'It has sent no requests.' : 'None was kept: refused requests are only counted.',
       inPanel: 'requests',
       children: (shown) =>
         h(RequestTable<OperatorRequest>, {

@@ -8,6 +8,7 @@ import type { Api } from '../api/api.ts';
 import { ApiFailure } from '../api/api-failure.ts';
 import { useLoaded, useNewest, usePolled } from '../api/use-loaded.ts';
 import { useDoing } from '../page/actions.ts';
+import type { AccountAction } from '../page/console-route.ts';
 import { formatCount, formatTime } from '../page/format.ts';
 import { StateBadge } from '../page/icons.ts';
 import { DisplayName } from '../page/identifiers.ts';
@@ -32,7 +33,7 @@ import { AuditTrail } from './audit-page.ts';
 type ShownAccount = { account: Account | undefined; plans: string[] };
 
 /** One account or device: its state, its changes, and its history. */
-export function AccountPage({ api, name }: { api: Api; name: string }) {
+export function AccountPage({ api, name, action }: { api: Api; name: string; action?: AccountAction | undefined }) {
   const path = `/admin/accounts/${encodeURIComponent(name)}`;
   const [done, setDone] = useState<DoneChange & { set: AccountSettings }>();
   const loaded = useLoaded<ShownAccount>(
@@ -90,7 +91,7 @@ export function AccountPage({ api, name }: { api: Api; name: string }) {
       what: 'the account',
       children: ({ account, plans }) => [
         account === undefined ? h(Unknown, null) : h(AccountStatus, { account }),
-        h(AccountActions, { account: before, plans, change, remove: account && remove }),
+        h(AccountActions, { account: before, plans, change, remove: account && remove, action }),
         h(DoneNotice, { done: done && isInForce(done.set, before) ? done : undefined, undo }),
         h(AccountActivity, { api, name, account, reload }),
         h(UsageReportView, { api, path: `${path}/usage`, keyNames: namesOf(account), requestsOf: { account: name } }),
@@ -140,13 +141,15 @@ type ActionsProps = {
   change: ChangeAccount;
   /** Undefined for an account that there is not. */
   remove: ((reason: string) => Promise<void>) | undefined;
+  /** What is asked at first. */
+  action: AccountAction | undefined;
 };
 
-type ActionName = 'plan' | 'top-up' | 'overage' | 'suspension' | 'removal';
+type ActionName = AccountAction | 'overage' | 'removal';
 
 /** Buttons for the changes of an account. Each asks for confirmation. */
-function AccountActions({ account, plans, change, remove }: ActionsProps) {
-  const [asking, setAsking] = useState<ActionName>();
+function AccountActions({ account, plans, change, remove, action }: ActionsProps) {
+  const [asking, setAsking] = useState<ActionName | undefined>(action);
   const common = { account, change, close: () => setAsking(undefined) };
   const button = (what: ActionName, label: string, look = '') =>
     h('button', { type: 'button', class: look, onClick: () => setAsking(what) }, label);

@@ -9,7 +9,7 @@ import { formatTime } from '../page/format.ts';
 import { StateBadge } from '../page/icons.ts';
 import { AccountLink } from '../page/identifiers.ts';
 import { LoadedView } from '../page/loaded-view.ts';
-import { Table } from '../page/table.ts';
+import { type Column, Table } from '../page/table.ts';
 
 type Page = { data: AccountSummary[]; has_more: boolean };
 
@@ -31,6 +31,7 @@ export function AccountsPage({ api, prefix }: { api: Api; prefix: string }) {
     h(LoadedView<Page>, {
       loaded,
       what: 'the accounts',
+      lines: 12,
       children: ({ data, has_more }) => [
         data.length === 0
           ? h(
@@ -89,18 +90,30 @@ function AccountTable({ accounts }: { accounts: readonly AccountSummary[] }) {
     rows: accounts,
     rowKey: ({ account }) => account,
     columns: [
-      { title: 'Account', cell: ({ account, name }) => h(AccountLink, { account, name }) },
-      { title: 'Plan', cell: ({ plan }) => plan },
+      {
+        title: 'Account',
+        cell: ({ account, name }) => h(AccountLink, { account, name }),
+        holds: 'text',
+        phone: 'first',
+      },
+      { title: 'Plan', cell: ({ plan }) => plan, phone: 'second' },
       {
         title: 'State',
         cell: ({ suspended }) =>
           h(StateBadge, suspended ? { state: 'suspended', tone: 'bad' } : { state: 'active', tone: 'good' }),
+        phone: 'end',
       },
-      { title: 'Overage', cell: ({ overageEnabled }) => (overageEnabled ? 'on' : 'off') },
-      { title: 'Created', cell: ({ createdAt }) => formatTime(createdAt) },
+      ...(accounts.some(({ overageEnabled }) => overageEnabled) ? [overage] : []),
+      { title: 'Created', cell: ({ createdAt }) => formatTime(createdAt), phone: 'second' },
     ],
   });
 }
+
+const overage: Column<AccountSummary> = {
+  title: 'Overage',
+  cell: ({ overageEnabled }) => (overageEnabled ? 'on' : 'off'),
+  phone: 'none',
+};
 
 /** The account that this text names: `alice` is `user:alice`; an empty text stays empty. */
 export function accountName(text: string): string {

@@ -1,17 +1,19 @@
-import { type ComponentChildren, h } from 'preact';
+import { h } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { AuditRecord } from '../../routes/audit.ts';
 import type { Api } from '../api/api.ts';
 import { type NewestItems, useNewest } from '../api/use-loaded.ts';
-import { type AuditFilter, auditLink, foundLink } from '../page/console-route.ts';
-import { LabelledInput } from '../page/fields.ts';
-import { formatCount, formatTime } from '../page/format.ts';
-import { AccountLink, DisplayName, ShortId } from '../page/identifiers.ts';
+import { DownloadButton } from '../page/actions.ts';
+import { type AuditFilter, auditLink } from '../page/console-route.ts';
+import { LabelledInput, Select } from '../page/fields.ts';
+import { formatSecond, formatTime } from '../page/format.ts';
+import { AccountLink, DisplayName } from '../page/identifiers.ts';
 import { NewestView } from '../page/loaded-view.ts';
 import { type Column, Table } from '../page/table.ts';
 import { accountName } from './accounts-page.ts';
+import { auditKinds, auditQuery, ChangeWords } from './audit-words.ts';
 
-/** Changes of settings and what operators have ended, filtered by account and by who did it. */
+/** What was changed, of every kind, filtered by what it is about, whose it is, who did it, and when. */
 export function AuditPage({ api, filter }: { api: Api; filter: AuditFilter }) {
   const [asked, setAsked] = useState(0);
   const show = (wanted: AuditFilter) => {
@@ -21,48 +23,61 @@ export function AuditPage({ api, filter }: { api: Api; filter: AuditFilter }) {
   return [
     h('h1', { tabIndex: -1 }, 'Audit trail'),
     h(FilterForm, { shown: filter, show }),
+    h(
+      'div',
+      { class: 'actions' },
+      h(DownloadButton, {
+        key: auditLink(filter),
+        api,
+        path: `/admin/audit?${new URLSearchParams({ ...auditQuery(filter), format: 'csv' })}`,
+        name: 'audit-trail.csv',
+        label: 'Export as CSV',
+      }),
+    ),
     h(Records, { key: `${asked} ${auditLink(filter)}`, api, filter }),
   ];
 }
 
 function Records({ api, filter }: { api: Api; filter: AuditFilter }) {
-  const records = useNewest<AuditRecord>(api, '/admin/audit', { filter });
+  const records = useNewest<AuditRecord>(api, '/admin/audit', { filter: auditQuery(filter) });
   return h(AuditTrail, { records, showsAccounts: true });
 }
 
 const nameInput = { maxLength: 300 };
+const kindOptions = new Map<string, string>([['', 'everything'], ...Object.entries(auditKinds)]);
 
 function FilterForm({ shown, show }: { shown: AuditFilter; show: (filter: AuditFilter) => void }) {
-  const [account, setAccount] = useState('');
-  const [actor, setActor] = useState('');
-  useEffect(() => {
-    setAccount(shown.account ?? '');
-    setActor(shown.actor ?? '');
-  }, [shown.account, shown.actor]);
+  const [filter, setFilter] = useState<AuditFilter>(shown);
+  useEffect(() => setFilter(shown), [auditLink(shown)]);
+  const { kind = '', account = '', actor = '', start = '', end = '' } = filter;
+  const set = (name: keyof AuditFilter) => (value: string) => setFilter({ ...filter, [name]: value });
 
   function submit(event: Event): void {
     event.preventDefault();
-    const wanted = { account: accountName(account), actor: accountName(actor) };
-    show({ ...(wanted.account && { account: wanted.account }), ...(wanted.actor && { actor: wanted.actor }) });
+    const wanted = { kind, account: accountName(account), actor: accountName(actor), start, end };
+    show(Object.fromEntries(Object.entries(wanted).filter(([, value]) => value !== '')));
   }
 
   return h(
     'form',
-    { class: 'fields', role: 'search', onSubmit: submit },
+    { class: 'fields narrow', role: 'search', onSubmit: submit },
+    h(Select<string>, { label: 'About', options: kindOptions, value: kind, change: set('kind') }),
     h(LabelledInput, {
       label: 'Account',
       type: 'search',
       value: account,
-      change: setAccount,
+      change: set('account'),
       input: { ...nameInput, placeholder: 'user:alice' },
     }),
     h(LabelledInput, {
       label: 'Changed by',
       type: 'search',
       value: actor,
-      change: setActor,
+      change: set('actor'),
       input: { ...nameInput, placeholder: 'user:olga' },
     }),
+    h(LabelledInput, { label: 'First day (UTC)', type: 'date', value: start, change: set('start') }),
+    h(LabelledInput, { label: 'Last day (UTC)', type: 'date', value: end, change: set('end') }),
     h('button', { type: 'submit', class: 'primary' }, 'Show'),
   );
 }
@@ -78,6 +93,7 @@ export function AuditTrail({ records, showsAccounts = false }: Props) {
   return h(NewestView<AuditRecord>, {
     newest: records,
     what: 'the audit trail',
+    lines: 10,
     empty: 'There are no changes.',
     children: (rows) =>
       h(Table<AuditRecord>, {
@@ -89,71 +105,24 @@ export function AuditTrail({ records, showsAccounts = false }: Props) {
   });
 }
 
-const when: Column<AuditRecord> = { title: 'When', cell: ({ at }) => formatTime(at) };
+const when: Column<AuditRecord> = {
+  title: 'When',
+  cell: ({ at }) => h('span', { title: formatSecond(at) }, formatTime(at)),
+  phone: 'end',
+};
 const who: Column<AuditRecord> = {
   title: 'Who',
   cell: ({ actor, actor_name: name }) =>
     h('span', { class: 'account' }, actor ?? 'the service', h(DisplayName, { name })),
+  phone: 'first',
 };
 const account: Column<AuditRecord> = {
   title: 'Account',
   cell: ({ account, account_name: name }) => (account === null ? '–' : h(AccountLink, { account, name })),
+  phone: 'second',
 };
 const rest: readonly Column<AuditRecord>[] = [
-  { title: 'What', cell: ({ change }) => h(What, { change }), holds: 'text' },
-  { title: 'Reason', cell: ({ reason }) => reason ?? '–', holds: 'text' },
-  { title: 'Address', cell: ({ address }) => address ?? '–' },
+  { title: 'What', cell: ({ change }) => h(ChangeWords, { change }), holds: 'text', phone: 'second' },
+  { title: 'Reason', cell: ({ reason }) => reason ?? '–', holds: 'text', phone: 'second' },
+  { title: 'Address', cell: ({ address }) => address ?? '–', phone: 'none' },
 ];
-
-function wordsOf(change: AuditRecord['change']): ComponentChildren[] {
-  const {
-    plan,
-    suspended,
-    overageEnabled,
-    topUp,
-    codeRedeemed,
-    codesCreated,
-    codeRevoked,
-    planFile,
-    keyMinted,
-    keyRotated,
-    keyChanged,
-    keyRevoked,
-    batchCancelled,
-    requestEnded,
-    backendPaused,
-    backendResumed,
-    accountRemoved,
-  } = change;
-  return [
-    plan && `plan ${plan.from} to ${plan.to}`,
-    suspended !== undefined && (suspended ? 'suspended' : 'resumed'),
-    overageEnabled !== undefined && `overage ${overageEnabled ? 'on' : 'off'}`,
-    topUp && `topped up ${formatCount(topUp.tokens)} tokens (${topUp.id})`,
-    codeRedeemed?.note && `note of the code: ${codeRedeemed.note}`,
-    codesCreated &&
-      `${formatCount(codesCreated.count)} top-up codes of ${formatCount(codesCreated.tokens)} tokens created`,
-    codeRevoked && `top-up code revoked (${codeRevoked.id})`,
-    planFile && `plan file ${planFile.to} in force`,
-    keyMinted && ['key created: ', h(ShortId, { id: keyMinted, what: 'key ID' })],
-    keyRotated && ['key rotated: ', h(ShortId, { id: keyRotated.from, what: 'key ID' })],
-    keyChanged && ['key changed: ', h(ShortId, { id: keyChanged, what: 'key ID' })],
-    keyRevoked && ['key revoked: ', h(ShortId, { id: keyRevoked, what: 'key ID' })],
-    batchCancelled && [
-      'batch cancelled: ',
-      h(ShortId, { id: batchCancelled, what: 'batch ID', href: foundLink(batchCancelled) }),
-    ],
-    requestEnded && [
-      'request ended: ',
-      h(ShortId, { id: requestEnded, what: 'request ID', href: foundLink(requestEnded) }),
-    ],
-    backendPaused && `backend ${backendPaused.backend} paused for ${formatCount(backendPaused.minutes)} min`,
-    backendResumed && `pause of backend ${backendResumed} ended`,
-    accountRemoved && 'account removed',
-  ].filter((words) => words !== undefined && words !== false);
-}
-
-/** A change is usually one thing. */
-function What({ change }: Pick<AuditRecord, 'change'>) {
-  return wordsOf(change).flatMap((words, index) => (index === 0 ? [words] : ['; ', words]));
-}

@@ -36,10 +36,10 @@ import {
 const refreshEveryMs = 15_000;
 const usageEveryMs = 30_000;
 
-type Props = { api: Api; baseUrl: string; docsUrl: string; held: HeldKeys };
+type Props = { api: Api; baseUrl: string; docsUrl: string; held: HeldKeys; isOperator: boolean };
 
 /** The home of an account: what it has used and got lately, what needs attention, and how to call the API. */
-export function OverviewPage({ api, baseUrl, docsUrl, held }: Props) {
+export function OverviewPage({ api, baseUrl, docsUrl, held, isOperator }: Props) {
   const [span, setSpan] = useState<Span>('day');
   const quota = useLoaded((signal) => api.call<Quota>('/billing/quota', { signal }), []);
   const limits = useLoaded((signal) => api.call<LimitsInUse>('/billing/limits', { signal }), []);
@@ -59,7 +59,8 @@ export function OverviewPage({ api, baseUrl, docsUrl, held }: Props) {
       h(Choice<Span>, { legend: 'Shown', options: spans, chosen: span, choose: setSpan }),
     ),
     h(FirstSteps, {
-      isKnown: [quota, keys, latest].every(({ value }) => value !== undefined),
+      // Operators work with the accounts of others.
+      isKnown: !isOperator && [quota, keys, latest].every(({ value }) => value !== undefined),
       hasKey: (keys.value?.data.length ?? 0) > 0,
       hasRequest: request !== undefined,
       isUsed: (quota.value?.used ?? 0) > 0 || request?.charged_tokens != null,

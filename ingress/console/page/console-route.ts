@@ -2,6 +2,14 @@ import type { IconName } from './icons.ts';
 
 /** Titles of the pages, by the first part of the fragment of the address. */
 export const pages = {
+  service: 'Service',
+  fleet: 'Fleet',
+  find: 'Find',
+  accounts: 'Accounts',
+  'all-usage': 'Usage of all accounts',
+  audit: 'Audit trail',
+  'top-up-codes': 'Top-up codes',
+  settings: 'Plan file',
   overview: 'Overview',
   requests: 'Requests',
   batches: 'Batches',
@@ -9,26 +17,25 @@ export const pages = {
   keys: 'Keys',
   webhooks: 'Webhooks',
   'try-it': 'Try it',
-  fleet: 'Fleet',
-  find: 'Find',
-  accounts: 'Accounts',
-  'all-usage': 'Usage of all accounts',
-  audit: 'Audit trail',
-  'top-up-codes': 'Top-up codes',
-  settings: 'Settings',
 } as const;
 
 export type PageName = keyof typeof pages;
 
-const operatorPages = ['fleet', 'find', 'accounts', 'all-usage', 'audit', 'top-up-codes', 'settings'] as const;
+const operatorPages: readonly PageName[] = [
+  ...(['service', 'fleet', 'find', 'accounts', 'all-usage', 'audit', 'top-up-codes', 'settings'] as const),
+];
 
 /** Whether only operators may see a page. */
 export function isForOperators(page: PageName): boolean {
-  return operatorPages.some((name) => name === page);
+  return operatorPages.includes(page);
 }
 
-/** Filter of the audit records; without both fields, all are shown. */
-export type AuditFilter = { account?: string; actor?: string };
+/** Filter of the audit records; without a field, all are shown. `start` and `end` are days, UTC, both included. */
+export type AuditFilter = { account?: string; actor?: string; kind?: string; start?: string; end?: string };
+
+/** What is asked of an account when its page opens. */
+export const accountActions = ['plan', 'top-up', 'suspension'] as const;
+export type AccountAction = (typeof accountActions)[number];
 
 /** As the API names them. */
 export type CodeState = 'unused' | 'redeemed' | 'revoked' | 'expired';
@@ -55,7 +62,7 @@ export type RequestFilter = Partial<Record<(typeof requestFilters)[number], stri
  * The view that the address names: `#requests/req_1` is a request, `#batches/batch_1` a batch, `#accounts/user%3Aalice` an account,
  * `#accounts?user%3Aal` a search for accounts, `#find?req_1` a search for anything, `#find/req_1` a request of any account,
  * `#find/batch_1` a batch, `#requests?outcome=failed` filtered requests, `#audit?actor=user%3Aolga` a filtered audit trail,
- * `#top-up-codes?unused` the top-up codes in a state, `#top-up` a part of the usage.
+ * `#top-up-codes?unused` the top-up codes in a state, `#top-up` a part of the usage, `#accounts/user%3Aalice?plan` an account and a question.
  */
 export type Route = {
   page: PageName;
@@ -63,6 +70,9 @@ export type Route = {
   item?: string;
   search?: string;
   isTopUp?: boolean;
+  /** No page is named: the home of the user. */
+  isHome?: boolean;
+  action?: AccountAction;
   filter?: AuditFilter & RequestFilter;
   state?: CodeState;
 };
@@ -71,12 +81,13 @@ export type Route = {
 export function parseRoute(hash: string): Route {
   const [, name = '', mark, rest = ''] = /^#?([^/?]*)([/?])?(.*)$/s.exec(hash) ?? [];
   if (name === 'top-up') return { page: 'usage', isTopUp: true };
+  if (name === '' && rest === '') return { page: 'overview', isHome: true };
   const page = pageNamed(name);
   if (rest === '') return { page };
-  if (mark === '/') return hasItems(page) ? { page, item: decode(rest) } : { page };
+  if (mark === '/') return hasItems(page) ? itemOf(page, rest) : { page };
   if (page === 'accounts' || page === 'find') return { page, search: decode(rest) };
   if (page === 'top-up-codes') return { page, ...stateOf(rest) };
-  if (page === 'audit') return { page, filter: parseFilter(rest, ['account', 'actor']) };
+  if (page === 'audit') return { page, filter: parseFilter(rest, ['account', 'actor', 'kind', 'start', 'end']) };
   if (page === 'requests') return { page, filter: parseFilter(rest, requestFilters) };
   return { page };
 }
@@ -84,6 +95,13 @@ export function parseRoute(hash: string): Route {
 function pageNamed(name: string): PageName {
   if (name === 'operators') return 'accounts'; // its earlier name, in bookmarks
   return Object.hasOwn(pages, name) ? (name as PageName) : 'overview'; // `hasOwn` has checked it
+}
+
+/** Names in links are encoded, so a question mark in one ends it. */
+function itemOf(page: PageName, rest: string): Route {
+  const [, name = '', asked] = page === 'accounts' ? (/^(.*?)(?:\?(.*))?$/s.exec(rest) ?? []) : [rest, rest];
+  const action = accountActions.find((one) => one === asked);
+  return { page, item: decode(name), ...(action !== undefined && { action }) };
 }
 
 function hasItems(page: PageName): boolean {
@@ -94,8 +112,8 @@ export function titleOf({ page, item }: Route): string {
   return item ?? pages[page];
 }
 
-export function accountLink(account: string): string {
-  return `#accounts/${encodeURIComponent(account)}`;
+export function accountLink(account: string, action?: AccountAction): string {
+  return `#accounts/${encodeURIComponent(account)}${action === undefined ? '' : `?${action}`}`;
 }
 
 export function requestLink(id: string): string {
@@ -167,6 +185,7 @@ function decode(text: string): string {
 export type NavigationItem = { page: PageName; title: string; icon: IconName };
 
 const icons: Readonly<Record<PageName, IconName>> = {
+  service: 'service',
   overview: 'overview',
   requests: 'requests',
   batches: 'batches',
@@ -183,7 +202,10 @@ const icons: Readonly<Record<PageName, IconName>> = {
   settings: 'settings',
 };
 
-/** The pages that the navigation shows to a user, in order: first those of every user. */
+/** Below the heading of the operators' own pages, or without another one, these are short. */
+export const shortTitles: Partial<Record<PageName, string>> = { 'all-usage': 'Usage' };
+
+/** The pages that the navigation shows to a user, in order: first those of operators. */
 export function navigationItems({ isOperator }: { isOperator: boolean }): NavigationItem[] {
   return (Object.keys(pages) as PageName[])
     .filter((page) => isOperator || !isForOperators(page))

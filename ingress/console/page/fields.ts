@@ -82,7 +82,7 @@ export function Choice<Name extends string>({ legend, options, chosen, choose }:
 
 type LabelledInputProps = {
   label: string;
-  type: 'text' | 'search' | 'number';
+  type: 'text' | 'search' | 'number' | 'date';
   value: string;
   change: (value: string) => void;
   /** More attributes of the input. */

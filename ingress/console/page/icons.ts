@@ -2,6 +2,7 @@ import { h } from 'preact';
 
 /** Outlines in a square of 16, drawn with a round pen. */
 const outlines = {
+  service: 'M1.5 8.5h3l2-5 3 9 2-4h3',
   overview: 'M2.5 7.5 8 3l5.5 4.5M4 6.5V13h8V6.5M6.5 13V9.5h3V13',
   requests: 'M2.5 5h8.5M8.5 2.5 11 5 8.5 7.5M13.5 11H5M7.5 8.5 5 11l2.5 2.5',
   batches: 'M8 2 14 5 8 8 2 5zM2 8l6 3 6-3M2 11l6 3 6-3',

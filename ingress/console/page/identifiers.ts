@@ -74,9 +74,10 @@ export function CopyButton({ text, label }: { text: string; label: string }) {
   );
 }
 
-/** An account of which operators see the page, with its display name beside the id. */
+/** An account of which operators see the page, with its display name beside the id. The hash of a device is shortened. */
 export function AccountLink({ account, name }: { account: string; name?: string | undefined }) {
-  return [h('a', { href: accountLink(account) }, account), h(DisplayName, { name })];
+  const short = account.replace(/^(device:[0-9a-f]{6})[0-9a-f]+([0-9a-f]{4})$/, '$1…$2');
+  return [h('a', { href: accountLink(account), title: account }, short), h(DisplayName, { name })];
 }
 
 /** Nothing for an account without a name. The name is text of its user: only the id says who it is. */

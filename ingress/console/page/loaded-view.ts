@@ -41,6 +41,8 @@ type NewestProps<Item> = {
   newest: NewestItems<Item>;
   /** Name of the list, for the message while it loads. */
   what: string;
+  /** How many lines it usually has. */
+  lines?: number;
   /** Instead of an empty list. */
   empty: string;
   /** In a panel, which has several lists: what the button for more shows more of. */
@@ -49,7 +51,7 @@ type NewestProps<Item> = {
 };
 
 /** Shows the first items of a list, with a button for more. */
-export function NewestView<Item>({ newest, what, empty, inPanel, children }: NewestProps<Item>) {
+export function NewestView<Item>({ newest, what, lines = 1, empty, inPanel, children }: NewestProps<Item>) {
   const more = h(
     'button',
     { type: 'button', onClick: newest.showMore },
@@ -58,6 +60,7 @@ export function NewestView<Item>({ newest, what, empty, inPanel, children }: New
   return h(LoadedView<NonNullable<typeof newest.value>>, {
     loaded: newest,
     what,
+    lines,
     children: ({ data, has_more }) => [
       data.length === 0 ? h('p', { class: inPanel ? 'quiet' : 'empty' }, empty) : children(data),
       has_more && (inPanel ? h('div', { class: 'actions' }, more) : more),

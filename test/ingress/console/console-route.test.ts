@@ -21,7 +21,8 @@ import {
 test('a fragment names a page, and an unknown one leads to the overview', (t) => {
   for (const page of Object.keys(pages) as PageName[]) t.is(parseRoute(`#${page}`).page, page);
   t.deepEqual(parseRoute('#top-up'), { page: 'usage', isTopUp: true });
-  for (const hash of ['', '#', '#nowhere', '#constructor', '#overview/1'])
+  for (const hash of ['', '#']) t.deepEqual(parseRoute(hash), { page: 'overview', isHome: true });
+  for (const hash of ['#nowhere', '#constructor', '#overview/1'])
     t.deepEqual(parseRoute(hash), { page: 'overview' }, hash);
   t.deepEqual(parseRoute('#keys/1'), { page: 'keys' });
 });
@@ -34,6 +35,7 @@ test('the pages of operators are known', (t) => {
 test('a link to an account works for any name, also an old one', (t) => {
   for (const account of ['user:alice', 'user:a/b#c?d%20', 'device:00ff', 'user:名前 😀']) {
     t.deepEqual(parseRoute(accountLink(account)), { page: 'accounts', item: account });
+    t.deepEqual(parseRoute(accountLink(account, 'plan')), { page: 'accounts', item: account, action: 'plan' });
   }
   for (const prefix of ['user:al', 'a/b?c#d%', '名']) {
     t.deepEqual(parseRoute(searchLink(prefix)), { page: 'accounts', search: prefix });
@@ -63,7 +65,11 @@ test('a link to filtered requests works for any values, and other parameters are
 });
 
 test('a link to a filtered audit trail works for any names', (t) => {
-  for (const filter of [{ account: 'user:a&b=c?d#e%20+f' }, { actor: 'user:名前' }, { account: 'a', actor: 'b' }]) {
+  for (const filter of [
+    { account: 'user:a&b=c?d#e%20+f' },
+    { actor: 'user:名前' },
+    { account: 'a', kind: 'key', start: '2026-03-01' },
+  ]) {
     t.deepEqual(parseRoute(auditLink(filter)), { page: 'audit', filter });
   }
   t.is(auditLink({}), '#audit');

@@ -2,7 +2,7 @@ import test from 'ava';
 import Koa from 'koa';
 import type { RequestState } from '../../../ingress/request-state.ts';
 import type { FleetHistory } from '../../../ingress/routes/fleet-history.ts';
-import { createFleetCounts } from '../../../shared/fleet/fleet-counts.ts';
+import { createFleetCounts, type TakenCounts } from '../../../shared/fleet/fleet-counts.ts';
 import { createNoteProcess, type ProcessLoad } from '../../../shared/fleet/note-process.ts';
 import { fleetCountsKey } from '../../../shared/redis/keys.ts';
 import { createCallHistory } from '../../../workers/backends/call-history.ts';
@@ -83,3 +83,41 @@ test('no step has counts before anything was counted, and a wrong number of step
   for (const query of ['steps=0', 'steps=201', 'step=days', 'steps=1.5'])
     t.not((await fetch(`${served.url}?${query}`)).status, 200, query);
 });
+
+test('the total is of all steps: sums, the longest wait, and percentiles of all first tokens', async (t) => {
+  const called = { backend: 'onprem-a', model: 'small-chat' };
+  const [first, second] = [createCallHistory(), createCallHistory()];
+  const [ofFirst, ofSecond] = [createFleetCounts(), createFleetCounts()];
+  for (const history of [first, second]) history.noteEnd({ ...called, requestId: 'req_1', end: { outcome: 'failed' } });
+  for (let calls = 0; calls < 19; calls += 1) first.noteFirstToken({ ...called, ms: 60 });
+  second.noteFirstToken({ ...called, ms: 60_000 });
+  for (const counts of [ofFirst, ofSecond]) counts.add(['request', 'UPSTREAMS_EXHAUSTED']);
+  ofFirst.raise(['longest', 'wait'], 90);
+  ofSecond.raise(['longest', 'wait'], 40);
+  const steps = [
+    [first.counts, ofFirst],
+    [second.counts, ofSecond],
+  ].map((counts) => countsIn(counts.map((each) => each.take())));
+  const app = new Koa<RequestState>();
+  app.use((ctx, next) => {
+    ctx.state.now = Date.parse('2026-12-05T10:07:00Z');
+    return next();
+  });
+  app.use(stageOf('retrieveFleetHistory', { operators: { fleet: { readCounts: async () => steps } } }));
+  await using served = await serveApp(app);
+  const { total } = (await (await fetch(`${served.url}?steps=2`)).json()) as FleetHistory;
+  const firstTokens = { p50: 76, p95: 100 };
+  t.deepEqual(total, {
+    requests: 2,
+    errors: { UPSTREAMS_EXHAUSTED: 2 },
+    longest_wait_ms: 90,
+    first_token_ms: firstTokens,
+    backends: [{ ...called, answered: 0, failed: 2, first_token_ms: firstTokens }],
+  });
+});
+
+/** The counts of a step, as the store has them. */
+function countsIn(taken: readonly TakenCounts[]): Map<string, number> {
+  const flat = taken.flatMap(({ sums, highest }) => [...sums, ...highest]);
+  return new Map(flat.flatMap((name, index) => (index % 2 === 0 ? [[name, Number(flat[index + 1])] as const] : [])));
+}

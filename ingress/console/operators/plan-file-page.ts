@@ -3,20 +3,22 @@ import type { RawPlanFile } from '../../../shared/plan-file/plan-file-schema.ts'
 import type { ServiceSettings } from '../../routes/settings.ts';
 import type { Api } from '../api/api.ts';
 import { useLoaded, usePolled } from '../api/use-loaded.ts';
-import { formatLimit, formatTime } from '../page/format.ts';
+import { formatDay, formatLimit, formatTime } from '../page/format.ts';
 import { StateBadge } from '../page/icons.ts';
 import { LoadedView } from '../page/loaded-view.ts';
 import { type Column, Table } from '../page/table.ts';
+import { otherSettings, type PriceInWords, pricesOf, type SettingInWords } from './plan-file-words.ts';
 
 /** The plan file in force, and which process works with which. */
-export function SettingsPage({ api }: { api: Api }) {
+export function PlanFilePage({ api }: { api: Api }) {
   const loaded = useLoaded((signal) => api.call<ServiceSettings>('/admin/settings', { signal }), []);
   usePolled(loaded);
   return [
-    h('h1', { tabIndex: -1 }, 'Settings'),
+    h('h1', { tabIndex: -1 }, 'Plan file'),
     h(LoadedView<ServiceSettings>, {
       loaded,
-      what: 'the settings',
+      what: 'the plan file',
+      lines: 20,
       children(settings) {
         const planFile = settings.plan_file as RawPlanFile; // it has the shape of the plan file
         return [
@@ -25,6 +27,7 @@ export function SettingsPage({ api }: { api: Api }) {
           h(PlanTable, { planFile }),
           h(ModelTable, { planFile }),
           h(BackendTable, { planFile }),
+          h(PriceTable, { planFile }),
           h(OtherSettings, { planFile }),
         ];
       },
@@ -32,18 +35,17 @@ export function SettingsPage({ api }: { api: Api }) {
   ];
 }
 
-/** The generation in force at this ingress, and why a later one is not. */
+/** The version in force at this ingress, and why a later one is not. */
 function PlanFileState({ settings: { generation, next, issues } }: { settings: ServiceSettings }) {
   return h(
     'section',
-    { 'aria-labelledby': 'plan-file' },
-    h('h2', { id: 'plan-file' }, 'Plan file'),
-    h('p', null, 'In force: generation ', h('code', null, generation), '.'),
+    { 'aria-label': 'State' },
+    h('p', null, 'In force: version ', h('code', null, generation), '. To change it, change the file.'),
     next !== null &&
       h(
         'p',
         { class: 'notice', role: 'status' },
-        'A later plan file, generation ',
+        'A later plan file, version ',
         h('code', null, next.generation),
         `, is not in force yet. It waits for a worker of: ${next.waits_for.join(', ')}.`,
       ),
@@ -74,7 +76,7 @@ function ProcessTable({ settings }: { settings: ServiceSettings }) {
     rowKey: ({ id }) => id,
     columns: [
       { title: 'Process', cell: ({ kind, id }) => `${kind} ${id}` },
-      { title: 'Generation', cell: ({ generation }) => h('code', null, generation) },
+      { title: 'Version', cell: ({ generation }) => h('code', null, generation) },
       { title: 'Plan file', cell: stateOf },
       { title: 'Pools', cell: ({ pools }) => pools.join(', ') || '–', holds: 'text' },
       { title: 'Started', cell: ({ started_at }) => formatTime(started_at) },
@@ -91,25 +93,36 @@ type Backend = NamedEntry<RawPlanFile['backends'][string]>;
 const number = 'number' as const;
 const text = 'text' as const;
 
-function limitColumn(title: string, limitOf: (plan: Plan[1]) => number | undefined): Column<Plan> {
-  return { title, cell: ([, plan]) => formatLimit(limitOf(plan) ?? null), holds: number };
-}
+type LimitName = {
+  [Name in keyof Plan[1]]-?: Plan[1][Name] extends number | undefined ? Name : never;
+}[keyof Plan[1]];
 
+const limits: readonly (readonly [title: string, name: LimitName])[] = [
+  ['Requests per minute', 'requests_per_minute'],
+  ['Tokens per minute', 'tokens_per_minute'],
+  ['Tokens per month', 'tokens_per_month'],
+  ['Overage per month', 'overage_tokens_per_month'],
+  ['Requests per day', 'requests_per_day'],
+  ['Requests at once', 'requests_at_once'],
+];
+
+/** A limit that no plan has is left out. */
 function PlanTable({ planFile }: Props) {
+  const rows = Object.entries(planFile.plans);
+  const used = limits.filter(([, name]) => rows.some(([, plan]) => plan[name] !== undefined));
   return h(Table<Plan>, {
     caption: 'Plans',
-    rows: Object.entries(planFile.plans),
+    rows,
     rowKey: ([name]) => name,
     columns: [
       { title: 'Plan', cell: ([name]) => (name === planFile.default_plan ? `${name} (default)` : name) },
       { title: 'Tiers', cell: ([, plan]) => plan.model_tiers.join(', '), holds: text },
-      limitColumn('Requests per minute', (plan) => plan.requests_per_minute),
-      limitColumn('Tokens per minute', (plan) => plan.tokens_per_minute),
-      limitColumn('Tokens per month', (plan) => plan.tokens_per_month),
-      limitColumn('Overage per month', (plan) => plan.overage_tokens_per_month),
+      ...used.map(([title, name]) => ({
+        title,
+        cell: ([, plan]: Plan) => formatLimit(plan[name] ?? null),
+        holds: number,
+      })),
       { title: 'Overage by', cell: ([, plan]) => (plan.overage === 'operator' ? 'operators' : 'the account') },
-      limitColumn('Requests per day', (plan) => plan.requests_per_day),
-      limitColumn('Requests at once', (plan) => plan.requests_at_once),
       { title: 'Priority', cell: ([, plan]) => plan.priority, holds: number },
     ],
   });
@@ -137,9 +150,16 @@ function ModelTable({ planFile }: Props) {
 function BackendTable({ planFile }: Props) {
   const limitOf = ({ requests_at_once: limit, per_worker: isOfWorker }: Backend[1]) =>
     `${formatLimit(limit ?? null)}${limit !== undefined && isOfWorker ? ' per worker' : ''}`;
+  const rows = Object.entries(planFile.backends);
+  const keyed = rows.some(([, { api_key_env: env, api_key_file: file }]) => env !== undefined || file !== undefined);
+  const key: Column<Backend> = {
+    title: 'API key from',
+    cell: ([, { api_key_env: env, api_key_file: file }]) => env ?? file ?? '–',
+    holds: text,
+  };
   return h(Table<Backend>, {
     caption: 'Backends',
-    rows: Object.entries(planFile.backends),
+    rows,
     rowKey: ([name]) => name,
     columns: [
       { title: 'Backend', cell: ([name]) => name },
@@ -147,28 +167,41 @@ function BackendTable({ planFile }: Props) {
       { title: 'Location', cell: ([, backend]) => backend.location },
       { title: 'Calls at once', cell: ([, backend]) => limitOf(backend), holds: number },
       { title: 'Model there', cell: ([, backend]) => backend.model ?? '–' },
-      { title: 'Variable of the API key', cell: ([, backend]) => backend.api_key_env ?? '–' },
+      ...(keyed ? [key] : []),
     ],
   });
 }
 
-const inTables = new Set(['plans', 'models', 'aliases', 'backends', 'default_plan']);
-
-/** The rest of the plan file: each setting with its path. */
-function OtherSettings({ planFile }: Props) {
-  const others = Object.entries(planFile).filter(([name]) => !inTables.has(name));
-  return h(Table<NamedEntry<string>>, {
-    caption: 'Other settings',
-    rows: others.flatMap(([name, value]) => settingsAt(name, value)),
-    rowKey: ([path]) => path,
+function PriceTable({ planFile }: Props) {
+  const rows = pricesOf(planFile);
+  if (rows.length === 0) return null;
+  const price = (title: string, priceOf: (row: PriceInWords) => string): Column<PriceInWords> => ({
+    ...{ title, cell: priceOf, holds: number },
+  });
+  return h(Table<PriceInWords>, {
+    caption: `Prices of a million tokens in ${planFile.currency}`,
+    rows,
+    rowKey: ({ model, from }) => `${model} ${from}`,
     columns: [
-      { title: 'Setting', cell: ([path]) => path },
-      { title: 'Value', cell: ([, value]) => value, holds: text },
+      { title: 'Model', cell: ({ model }) => model },
+      { title: 'From (UTC)', cell: ({ from }) => formatDay(from) },
+      price('Prompt', ({ prompt }) => prompt),
+      price('Cached prompt', ({ cached }) => cached),
+      price('Completion', ({ completion }) => completion),
     ],
   });
 }
 
-function settingsAt(path: string, value: unknown): NamedEntry<string>[] {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return [[path, JSON.stringify(value)]];
-  return Object.entries(value).flatMap(([name, part]) => settingsAt(`${path}.${name}`, part));
+/** The rest of the plan file in words, each setting with its name there. */
+function OtherSettings({ planFile }: Props) {
+  return h(Table<SettingInWords>, {
+    caption: 'Other settings',
+    rows: otherSettings(planFile),
+    rowKey: ({ path }) => path,
+    columns: [
+      { title: 'What', cell: ({ words }) => words, holds: text, phone: 'first' },
+      { title: 'Value', cell: ({ value }) => value, holds: text, phone: 'end' },
+      { title: 'Name', cell: ({ path }) => h('code', null, path), phone: 'second' },
+    ],
+  });
 }
