@@ -26,7 +26,9 @@ export function ReportTable({ report: { groupBy, currency, data }, keyNames, isT
   const isCut = rows.length < data.length;
   const isOfHours = rows.some(({ errors }) => errors !== undefined);
   const columns = measuredColumns({ currency, isOfHours });
-  const used = columns.filter(({ isUsed }) => rows.some(isUsed));
+  // With further groups there is no room for the first tokens.
+  const fitting = groupBy.length > 1 ? columns.filter((column) => column !== firstTokenColumn) : columns;
+  const used = fitting.filter(({ isUsed }) => rows.some(isUsed));
   return [
     isCut &&
       h(
