@@ -66,7 +66,7 @@ browserTestAlone('an operator gets from "customer says 503" to its cause', async
 
   await page.getByRole('link', { name: 'Fleet' }).click();
   const backends = page.getByRole('table', { name: /^Backends; calls/ });
-  t.regex(await backends.innerText(), /onprem-a\s+on-prem[^]*(paused after failures|being tested)\s+small-chat/);
+  t.regex(await backends.innerText(), /onprem-a\s+on-prem[\s\S]*(paused after failures|being tested)\s+small-chat/);
   for (const server of stack().modelServers) server.fail({});
   await console.requireClean(t);
 });

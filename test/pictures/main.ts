@@ -92,7 +92,7 @@ async function takeOf(deps: { browser: Browser; stack: Stack }, pictures: readon
     await console.goTo(picture.page);
     await page.waitForTimeout(settleMs);
     await page.screenshot({ path: picture.file, fullPage: height === 0 });
-    process.stdout.write(`${picture.file}\n`);
+    globalThis.console.log(picture.file);
   }
 }
 
