@@ -426,30 +426,15 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
       await page.getByRole('button', { name: 'Go back' }).click();
     },
   },
-  'the home of operators, and the last error of a backend': {
+  'the home of operators': { account: 'olga', fragment: 'service', fill: breakBackend },
+  'the last error of a backend': {
     account: 'olga',
     fragment: 'service',
-    async fill({ page }) {
-      const paused = { since: '2026-03-01T09:00:00Z', ends_at: '2100-03-01T09:30:00Z', by: 'user:olga', reason: null };
-      await page.route('**/admin/fleet', async (route) => {
-        const response = await route.fetch();
-        const fleet = (await response.json()) as FleetView;
-        const [first, ...others] = fleet.backends.map((backend) => ({ ...backend, paused }));
-        const backends = [...(first === undefined ? [] : [failingBackend(first)]), ...others];
-        await route.fulfill({ response, json: { ...fleet, backends } });
-      });
-      await page.reload();
-      await page.getByRole('region', { name: /cannot be answered$/ }).waitFor();
-      await page
-        .getByText(/accounts? \(|No request has failed/)
-        .first()
-        .waitFor();
-      await page.getByText(' (127.0.0.1:9)').first().waitFor();
-      await page.getByRole('button', { name: / for small-chat: paused after failures$/ }).click();
+    async fill(console) {
+      const { page } = console;
+      await breakBackend(console);
+      await page.getByRole('button', { name: / for small-chat: paused after failures/ }).click();
       await page.getByRole('dialog').getByText('connection refused').waitFor();
-    },
-    async tidy({ page }) {
-      await page.unrouteAll({ behavior: 'ignoreErrors' });
     },
   },
   'the fleet': {
@@ -477,6 +462,25 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
     },
   },
 };
+
+/** One backend fails for all models, and operators have paused the others. */
+async function breakBackend({ page }: ConsolePage): Promise<void> {
+  const paused = { since: '2026-03-01T09:00:00Z', ends_at: '2100-03-01T09:30:00Z', by: 'user:olga', reason: null };
+  await page.route('**/admin/fleet', async (route) => {
+    const response = await route.fetch();
+    const fleet = (await response.json()) as FleetView;
+    const [first, ...others] = fleet.backends.map((backend) => ({ ...backend, paused }));
+    const backends = [...(first === undefined ? [] : [failingBackend(first)]), ...others];
+    await route.fulfill({ response, json: { ...fleet, backends } });
+  });
+  await page.reload();
+  await page.getByRole('region', { name: /cannot be answered$/ }).waitFor();
+  await page
+    .getByText(/accounts? \(|No request has failed/)
+    .first()
+    .waitFor();
+  await page.getByText(' (127.0.0.1:9)').first().waitFor();
+}
 
 /** A backend that no worker can reach. */
 function failingBackend(backend: FleetView['backends'][number]): FleetView['backends'][number] {
@@ -510,6 +514,7 @@ for (const [what, { account, fragment, fill, tidy }] of someOf(few, all)) {
     await fill?.(console);
     t.deepEqual(await findBarriersInAllViews(console.page), []);
     await tidy?.(console);
+    await console.page.unrouteAll({ behavior: 'ignoreErrors' });
     await console.requireClean(t);
   });
 }

@@ -48,7 +48,7 @@ browserTestAlone('an operator gets from "customer says 503" to its cause', async
     .getByText('has no worker')
     .waitFor();
 
-  await page.getByRole('button', { name: /^onprem-a for small-chat: (paused after failures|being tested)$/ }).click();
+  await page.getByRole('button', { name: /^onprem-a for small-chat: (paused after failures|being tested)/ }).click();
   const dialog = page.getByRole('dialog');
   await dialog.getByText('HTTP 500').waitFor();
   await dialog.getByRole('link', { name: /^req_/ }).click();
@@ -298,11 +298,11 @@ browserTestAlone(
       });
     });
     const waits = (model: string, oldest_ms: number) =>
-      models.push({ model, queued: { interactive: 1, batch: 0 }, oldest_ms });
+      models.push({ model, queued: { interactive: 1, batch: 0 }, queue_max: 2_000, oldest_ms });
     waits('first', 6_000);
-    await console.goTo('fleet');
+    await console.goTo('service');
     await console.signIn('olga');
-    const announced = page.locator('.findings').getByRole('status');
+    const announced = page.locator('main > .unseen[role="status"]');
     const seen = page.locator('.findings').getByRole('listitem');
     await seen.getByText('A request for first has waited 6.00 s for a worker.').waitFor();
     const atFirst = await announced.innerText();

@@ -253,7 +253,7 @@ browserTest('operators begin at the service, and go on by keyboard', async (t) =
     .getByText(/ in 7 days$/)
     .waitFor();
 
-  const cell = page.getByRole('button', { name: /^\S+ for small-chat: answers$/ }).first();
+  const cell = page.getByRole('button', { name: /^\S+ for small-chat: answers/ }).first();
   await cell.focus();
   await page.keyboard.press('Enter');
   await page.getByRole('dialog').getByText('None in the last hour.').waitFor();

@@ -88,11 +88,11 @@ function Cell({ backend, health, recent, recentSeconds, dialogs }: CellProps) {
       type: 'button',
       class: `cell ${tone}`,
       'aria-haspopup': 'dialog',
-      'aria-label': `${backend.backend} for ${health.model}: ${state}`,
       onClick: () => dialogs.open(backend.backend, health.model),
     },
+    h('span', { class: 'unseen' }, `${backend.backend} for ${health.model}: `),
     h('strong', null, state),
-    h('span', null, detailOf(health, recent, recentSeconds)),
+    h('span', null, ' ', detailOf(health, recent, recentSeconds)),
   );
 }
 

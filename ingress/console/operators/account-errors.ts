@@ -90,7 +90,7 @@ function ErrorTable({ rows, code, choose }: Pick<Props, 'code' | 'choose'> & { r
             {
               type: 'button',
               'aria-pressed': row.code === code,
-              'aria-label': `${row.code === code ? 'Show all requests' : `Show only ${row.code}`}`,
+              'aria-label': row.code === code ? 'Show all' : `Show only these: ${row.code}`,
               onClick: () => choose(row.code === code ? undefined : row.code),
             },
             row.code === code ? 'Show all' : 'Show only these',
