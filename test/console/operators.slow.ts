@@ -192,12 +192,8 @@ browserTest('an operator reads the changes of all accounts, of one account, and 
   t.is(page.url(), `${console.url}#audit?account=user%3Atrail-a&actor=user%3Aotto`);
 
   await page.getByLabel('Last day (UTC)').fill('2020-01-31');
-  const calls = page.waitForRequest(/\/admin\/audit\?.*end=2020-02-01T00/);
-  await page.route('**/admin/audit?*', (route) => route.fulfill({ json: recordsOfLaterReleases }), { times: 1 });
   await show();
-  t.regex((await calls).url(), /actor=user%3Aotto/);
-  await page.getByText('plan file 1f64a2 to b31568: models fast-chat added; also prices').waitFor();
-  await page.getByText('moon landed').waitFor();
+  await page.getByText('There are no changes.').waitFor();
   await page.goBack();
   await reason('why a').waitFor();
 
@@ -216,23 +212,6 @@ browserTest('an operator reads the changes of all accounts, of one account, and 
   await reason('why a').waitFor();
   await console.requireClean(t);
 });
-
-/** A change of no account, and one of a kind that the console does not know. */
-const recordsOfLaterReleases = {
-  ...{ object: 'list', first_id: 'audit_2', last_id: 'audit_1', has_more: false },
-  data: [
-    { moonLanded: true },
-    {
-      planFile: {
-        ...{ from: '1f64a2', to: 'b31568', others: ['prices'] },
-        models: { added: ['fast-chat'], removed: [], changed: [], more: 0 },
-      },
-    },
-  ].map((change, index) => ({
-    ...{ id: `audit_${index}`, at: '2026-03-01T10:00:00.000Z', change, reason: null },
-    ...{ actor: null, address: null, account: null },
-  })),
-};
 
 browserTest('operators begin at the service, and go on by keyboard', async (t) => {
   const keys = createKeyClient(stack());

@@ -37,6 +37,7 @@ const words: { [Name in keyof Changes]-?: (value: NonNullable<Changes[Name]>) =>
   plan: ({ from, to }) => `plan ${from} to ${to}`,
   suspended: (isSuspended) => (isSuspended ? 'suspended' : 'resumed'),
   overageEnabled: (isOn) => `overage ${isOn ? 'on' : 'off'}`,
+  overageTokensMax: (most) => `overage at most ${most === null ? 'that of the plan' : `${formatCount(most)} tokens`}`,
   topUp: ({ tokens, id }) => `topped up ${formatCount(tokens)} tokens (${id})`,
   codeRedeemed: ({ note }) => (note === null ? 'with a code' : `with a code (${note})`),
   codesCreated: ({ count, tokens, note }) =>
@@ -86,13 +87,11 @@ function noteOf(note: string | null): string {
   return note === null ? '' : `, "${note}"`;
 }
 
-/** A change is usually one thing. One of an unknown kindis shown by its name. */
+/** A change is usually one thing. */
 export function ChangeWords({ change }: { change: Changes }) {
   const parts = Object.entries(change).filter(([, value]) => value !== undefined);
   return parts.flatMap(([name, value], index) => {
-    const shown = Object.hasOwn(words, name)
-      ? (words[name as keyof Changes] as (value: unknown) => ComponentChildren)(value) // the words of this name
-      : name.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+    const shown = (words[name as keyof Changes] as (value: unknown) => ComponentChildren)(value); // the words of this name
     return index === 0 ? [shown] : ['; ', shown];
   });
 }
