@@ -57,7 +57,7 @@ export function CallTheApi({ baseUrl, keys, api }: { baseUrl: string; keys: Load
     { title: 'Call the API', more: { href: '#try-it', link: 'Try it' } },
     h(
       'dl',
-      { class: 'facts' },
+      { class: 'call-facts' },
       h('dt', null, 'Base URL'),
       h(
         'dd',
