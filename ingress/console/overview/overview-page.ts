@@ -60,7 +60,7 @@ export function OverviewPage({ api, baseUrl, docsUrl, held }: Props) {
     ),
     h(FirstSteps, {
       isKnown: [quota, keys, latest].every(({ value }) => value !== undefined),
-      hasKey: (keys.value?.data.length ?? 0) > 0,
+      hasKey: keys.value?.data.some(({ purpose }) => purpose === null) ?? false,
       hasRequest: request !== undefined,
       isUsed: (quota.value?.used ?? 0) > 0 || request?.charged_tokens != null,
       holdsKey: held.fresh.length > 0,

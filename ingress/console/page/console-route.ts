@@ -47,7 +47,7 @@ export type RequestFilter = {
  * The view that the address names: `#requests/req_1` is a request, `#batches/batch_1` a batch, `#accounts/user%3Aalice` an account,
  * `#accounts?user%3Aal` a search for accounts, `#find?req_1` a search for anything, `#find/req_1` a request of any account,
  * `#find/batch_1` a batch, `#requests?outcome=failed` filtered requests, `#audit?actor=user%3Aolga` a filtered audit trail,
- * `#top-up-codes?unused` the top-up codes in a state, `#top-up` a part of the usage.
+ * `#top-up-codes?unused` the top-up codes in a state, `#top-up` a part of the usage, `#keys?new` the keys with the dialog for a new one.
  */
 export type Route = {
   page: PageName;
@@ -55,6 +55,7 @@ export type Route = {
   item?: string;
   search?: string;
   isTopUp?: boolean;
+  isNewKey?: boolean;
   filter?: AuditFilter & RequestFilter;
   state?: CodeState;
 };
@@ -68,6 +69,7 @@ export function parseRoute(hash: string): Route {
   if (mark === '/') return hasItems(page) ? { page, item: decode(rest) } : { page };
   if (page === 'accounts' || page === 'find') return { page, search: decode(rest) };
   if (page === 'top-up-codes') return { page, ...stateOf(rest) };
+  if (page === 'keys' && rest === 'new') return { page, isNewKey: true };
   if (page === 'audit') return { page, filter: parseFilter(rest, ['account', 'actor']) };
   if (page === 'requests')
     return { page, filter: parseFilter(rest, ['model', 'outcome', 'key_id', 'code', 'start', 'end']) };

@@ -24,6 +24,7 @@ test('a fragment names a page, and an unknown one leads to the overview', (t) =>
   for (const hash of ['', '#', '#nowhere', '#constructor', '#overview/1'])
     t.deepEqual(parseRoute(hash), { page: 'overview' }, hash);
   t.deepEqual(parseRoute('#keys/1'), { page: 'keys' });
+  t.deepEqual(parseRoute('#keys?new'), { page: 'keys', isNewKey: true });
 });
 
 test('the pages of operators are known', (t) => {
