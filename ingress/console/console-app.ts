@@ -29,7 +29,7 @@ export function ConsoleApp({ session, api, settings }: Props) {
   const own = useOwnAccount(api, isSignedIn);
   const isOperator = own.value?.operator ?? false;
   const held = useHeldKeys();
-  const trial = useTrial();
+  const trial = useTrial(api);
   const palette = usePalette(isSignedIn);
   useFocusOn(main, `${isSignedIn} ${place}`);
 
@@ -37,14 +37,17 @@ export function ConsoleApp({ session, api, settings }: Props) {
   useEffect(() => {
     if (isSignedIn) return;
     held.clear();
-    trial.clear();
+    trial.forget();
   }, [isSignedIn]);
 
   useEffect(() => {
     document.title = `${isSignedIn ? titleOf(route) : 'Sign in'} · ${product.name}`;
   }, [isSignedIn, place]);
 
-  const signOut = () => void session.signOut();
+  const signOut = () => {
+    trial.consoleKey.revoke({ endsRequests: true }); // while there is a token for it
+    void session.signOut();
+  };
   const page = [
     h('a', { class: 'skip', href: '#main', onClick: (event: Event) => skip(event, main.current) }, 'Skip to content'),
     isSignedIn &&

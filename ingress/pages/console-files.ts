@@ -21,6 +21,7 @@ const styles = [
   'styles/table.css',
   'styles/usage.css',
   'styles/charts.css',
+  'styles/try-it.css',
   'packages/uplot.css',
 ];
 

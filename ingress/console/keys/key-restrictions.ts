@@ -134,7 +134,7 @@ function LimitFields({ draft, change, errors }: FieldProps) {
 const filesLabels: Record<KeyFiles, string> = {
   none: 'none',
   own: 'its own',
-  read: 'its own, and reads all',
+  read: 'reads all',
   all: 'all',
 };
 

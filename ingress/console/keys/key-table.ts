@@ -107,7 +107,7 @@ function Purpose({ shown, now }: { shown: ShownKey; now: number }) {
   if (shown.purpose !== 'console') return null;
   const [rest] = formatRest(restOf(shown, now) ?? 0).match(/^\d+ \S+/) ?? [''];
   const isUsed = shown.ended_at === null && shownState(shown, now) === 'active';
-  return h('span', { class: 'quiet' }, isUsed ? `used by Try it, ends in ${rest}` : 'was used by Try it');
+  return h('span', { class: 'key-note' }, isUsed ? `used by Try it, ends in ${rest}` : 'was used by Try it');
 }
 
 function Search({ wanted, setWanted }: { wanted: string; setWanted: (wanted: string) => void }) {
