@@ -130,13 +130,23 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
       }
     },
   },
-  'an answer': {
+  'two answers side by side': {
     account: 'asker',
     fragment: 'try-it',
     async fill({ page }) {
-      await page.getByLabel('API key').fill(await stack().mintKey('asker'));
+      await page.getByLabel('Compare with').selectOption('medium-chat');
       await page.getByRole('button', { name: 'Send' }).click();
-      await page.getByText('The answer is complete.').waitFor();
+      await page.getByText('The answers are complete.').waitFor();
+      await page.setViewportSize({ width: 390, height: 900 });
+      await page.getByRole('button', { name: /^Settings: / }).click();
+    },
+  },
+  'the request as a program': {
+    account: 'asker',
+    fragment: 'try-it',
+    async fill({ page }) {
+      await page.getByRole('button', { name: 'Show the code' }).click();
+      await page.getByRole('dialog').waitFor();
     },
   },
   'a batch with errors in its file': {

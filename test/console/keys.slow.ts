@@ -117,7 +117,7 @@ browserTest('a key is created with settings, shown once, copied, tried out and s
   t.is(await page.evaluate('navigator.clipboard.readText()'), key);
 
   await button(page, 'Try it').click();
-  await page.getByText(/^Your new key ".*" is filled in\./).waitFor();
+  await page.getByText(/^Your new key ".*" is used\./).waitFor();
   const offered = page.getByRole('combobox', { name: 'Model', exact: true }).locator('option');
   t.deepEqual(await offered.allInnerTexts(), ['medium-chat'], 'what the key may use');
   await page.getByRole('button', { name: 'Send' }).click();
@@ -132,7 +132,7 @@ browserTest('a key is created with settings, shown once, copied, tried out and s
   await page.getByRole('link', { name: 'Try it' }).click();
   t.is(await page.getByLabel('API key').inputValue(), key, 'it is kept while the console is open');
   await page.reload();
-  await page.getByText('Not stored: it is kept until you reload or close the console.').waitFor();
+  await page.getByRole('button', { name: 'Use another key' }).click();
   t.is(await page.getByLabel('API key').inputValue(), '', 'and lost with a reload');
   t.deepEqual(await offered.allInnerTexts(), ['small-chat', 'medium-chat']);
   await console.requireClean(t);
