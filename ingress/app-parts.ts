@@ -24,6 +24,7 @@ import type { KeyUse } from './authentication/key-use.ts';
 import type { LimitMints } from './authentication/limit-mints.ts';
 import type { DisplayNames, SignIn } from './authentication/sign-in.ts';
 import type { InsertWithRoom } from './files/account-room.ts';
+import type { CopyLines } from './files/copy-lines.ts';
 import type { UploadFile } from './files/upload-file.ts';
 import type { RefusalCounts } from './limits/count-refusals.ts';
 import type { LimitPeaksOf } from './limits/limit-peaks.ts';
@@ -70,6 +71,7 @@ export type HttpParts = {
   trustedProxyHops: number;
   body: BodyParts;
   uploadFile: UploadFile;
+  copyLines: CopyLines;
   /** `secrets` is undefined if the operator has not enabled webhooks. */
   webhooks: { secrets: Pick<WebhookSecrets, 'seal'> | undefined; rules: AddressRules };
 };

@@ -20,6 +20,7 @@ import { pageRoutes } from './routes/pages.ts';
 import { planRoutes } from './routes/plans.ts';
 import { quotaRoutes } from './routes/quota.ts';
 import { requestRoutes } from './routes/requests.ts';
+import { retryRoutes } from './routes/retry-batch.ts';
 import { settingsRoutes } from './routes/settings.ts';
 import { topUpCodeRoutes } from './routes/top-up-codes.ts';
 import { usageRoutes } from './routes/usage.ts';
@@ -36,6 +37,7 @@ export const routes: readonly Route[] = [
   ...keyRoutes,
   ...fileRoutes,
   ...batchRoutes,
+  ...retryRoutes,
   ...webhookRoutes,
   ...webhookDeliveryRoutes,
   ...quotaRoutes,

@@ -27,6 +27,7 @@ import type { HttpParts } from './app-parts.ts';
 import { createSignIn, type SignIn } from './authentication/sign-in.ts';
 import { createPages } from './create-pages.ts';
 import { createInsertWithRoom } from './files/account-room.ts';
+import { createCopyLines } from './files/copy-lines.ts';
 import { createUploadFile } from './files/upload-file.ts';
 import { createRefusalCounts } from './limits/count-refusals.ts';
 import { createBodyBudget, createLargeBodies, createRefusedBodies } from './listener/body-budget.ts';
@@ -183,6 +184,7 @@ function createHttpParts({ config, store, giveUp, log, ...deps }: HttpDeps): Htt
       largeBodies: createLargeBodies({ bytesAtOnceMax: bodyBytesMax }),
     },
     uploadFile: createUploadFile({ store, giveUp, log }),
+    copyLines: createCopyLines({ store, giveUp, log }),
     webhooks: {
       secrets: webhooks.secretKeys && createWebhookSecrets(webhooks.secretKeys),
       rules: { hostsPrivate: webhooks.hostsPrivate, resolve: createResolveHost() },

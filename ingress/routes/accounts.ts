@@ -57,6 +57,7 @@ export const changeOfAccount = z.strictObject({
   plan: step.optional(),
   suspended: z.boolean().optional(),
   overageEnabled: z.boolean().optional(),
+  overageTokensMax: z.int().positive().nullable().optional(),
   topUp: topUp.optional(),
   codeRedeemed: z
     .strictObject({ id: z.string(), note: z.string().nullable() })
@@ -184,14 +185,20 @@ export const accountRoutes: readonly Route[] = [
     answers: { description: 'The account.', schema: accountSchema, example: { ...exampleAccount, batches: [] } },
     refusals: ['NOT_FOUND'],
     params: { account: accountParameter },
-    async handle({ params: { account: id }, at }, { store }) {
+    async handle(request, { store }) {
+      const { at } = request;
+      const { account: id } = request.params;
       // Read before the account, so that the changes of the account are at least as new.
       const records = await store.audit.listAudit({ account: id, kind: kindsBesideKeys, limit: shownRecordsMax });
       const account = await findPresent(store, id);
       const shown = presentAccount(account, at, records);
       const batches = await store.batches.listBatches(id, { limit: shownBatchesMax, order: 'desc' });
       const names = await store.accounts.findNames([id]);
-      return { ...shown, ...nameFieldOf(names, id), batches: batches.map(presentOperatorBatch) };
+      return {
+        ...shown,
+        ...nameFieldOf(names, id),
+        batches: batches.map((batch) => presentOperatorBatch(batch, request)),
+      };
     },
   }),
 ];

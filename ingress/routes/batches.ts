@@ -20,7 +20,7 @@ const batchId = /^batch_[0-9A-HJKMNP-TV-Z]{26}$/;
 
 export const batchParameter = { description: 'The id of a batch.', example: exampleBatch.id };
 
-const params = { batch: { ...batchParameter, pattern: batchId, missing: noSuchBatch } };
+export const batchParams = { batch: { ...batchParameter, pattern: batchId, missing: noSuchBatch } };
 
 export const batchesQuery = z.strictObject({
   limit: limitParameter({ max: 100, usual: 20 }),
@@ -71,7 +71,7 @@ export const batchBody = named(
 type NewBatch = {
   caller: Caller;
   file: StoredFile;
-  body: z.infer<typeof batchBody>;
+  body: Omit<z.infer<typeof batchBody>, 'endpoint'> & { endpoint: string };
   errorFormat: Batch['errorFormat'];
   /** Redis's time, in milliseconds. */
   now: number;
@@ -109,6 +109,7 @@ export const batchRoutes: readonly Route[] = [
         ...exampleBatch,
         model: null,
         status: 'validating',
+        progress: null,
         in_progress_at: null,
         request_counts: { total: 0, completed: 0, failed: 0 },
       },
@@ -119,22 +120,14 @@ export const batchRoutes: readonly Route[] = [
     usesAccount: true,
     inTurns: true,
     async handle(request, parts) {
-      const { ctx, caller, body } = request;
-      const { store } = parts;
-      const idempotencyKey = idempotencyKeyOf(ctx.req);
-      const { account } = caller;
+      const { caller, body } = request;
       const refusal = refuseOutsideKey(caller.keyScope, { endpoint: body.endpoint });
       if (refusal !== undefined) throw refusal;
-      if (idempotencyKey === undefined) return presentBatch(await create(request, parts));
-      const claim = batchClaim({ account, idempotencyKey });
-      const earlier = await store.batches.findClaimedBatch(claim);
-      const created = earlier === undefined ? await create(request, parts, claim) : undefined;
-      // Of concurrent requests with the same key, one has created the batch.
-      const batch = earlier ?? (await store.batches.findClaimedBatch(claim));
-      if (batch === undefined) throw new Error('a batch is missing after it was created');
-      if (!isAskedFor(batch, body) || !mayRead(fileAccessOf(caller), batch)) throw repeatRefused('mismatch');
-      if (batch.id !== created?.id) ctx.set('idempotent-replayed', 'true');
-      return presentBatch(batch);
+      const batch = await createOnce(request, parts, {
+        create: (claim) => create(request, parts, claim),
+        isAskedFor: (batch) => isAskedFor(batch, body),
+      });
+      return presentBatch(batch, request);
     },
   }),
   /** The batches that the caller may read, newest first. `after` can be any id, because ids sort by time. */
@@ -153,11 +146,12 @@ export const batchRoutes: readonly Route[] = [
       example: exampleList(exampleBatch),
     },
     inTurns: true,
-    async handle({ caller, query: { limit, after } }, { store }) {
-      const { account, readsOf } = fileAccessOf(caller);
+    async handle(request, { store }) {
+      const { limit, after } = request.query;
+      const { account, readsOf } = fileAccessOf(request.caller);
       const page = { limit: limit + 1, after, order: 'desc', keyIds: readsOf } as const;
       const found = await store.batches.listBatches(account, page);
-      return presentList({ found, limit, present: presentBatch });
+      return presentList({ found, limit, present: (batch) => presentBatch(batch, request) });
     },
   }),
   route({
@@ -169,10 +163,11 @@ export const batchRoutes: readonly Route[] = [
     summary: 'Retrieve a batch',
     answers: { description: 'The batch.', schema: batchSchema, example: exampleBatch },
     refusals: ['NOT_FOUND'],
-    params,
+    params: batchParams,
     inTurns: true,
-    async handle({ caller, params }, { store }) {
-      return presentBatch(requireReadable(await store.batches.findBatch(params.batch), fileAccessOf(caller)));
+    async handle(request, { store }) {
+      const found = await store.batches.findBatch(request.params.batch);
+      return presentBatch(requireReadable(found, fileAccessOf(request.caller)), request);
     },
   }),
   /** Changes nothing if the batch is being cancelled; `CONFLICT` if it has ended in any way. */
@@ -190,16 +185,17 @@ export const batchRoutes: readonly Route[] = [
       example: { ...exampleBatch, status: 'cancelling', cancelling_at: 1_767_225_700 },
     },
     refusals: ['NOT_FOUND', 'CONFLICT'],
-    params,
+    params: batchParams,
     inTurns: true,
-    async handle({ caller, params, at }, { store }) {
+    async handle(request, { store }) {
+      const { caller, params, at } = request;
       const access = fileAccessOf(caller);
       const cancelled = await store.batches.changeBatch(params.batch, (found) => {
         const batch = requireReadable(found, access);
         requireChangeable(access, batch);
         return cancelling(batch, at);
       });
-      return presentBatch(cancelled);
+      return presentBatch(cancelled, request);
     },
   }),
 ];
@@ -213,7 +209,7 @@ export function cancelling(batch: Batch, at: Date): { result: Batch; next?: Batc
 }
 
 /** A batch that the caller may not read is treated as missing. */
-function requireReadable(batch: Batch | undefined, access: FileAccess): Batch {
+export function requireReadable(batch: Batch | undefined, access: FileAccess): Batch {
   if (batch === undefined || !mayRead(access, batch)) throw noSuchBatch();
   return batch;
 }
@@ -224,13 +220,46 @@ export function noSuchBatch(): ApiError {
 
 type Creation = RouteRequest<'account', '/v1/batches', undefined, typeof batchBody>;
 
-async function create(
-  { ctx, caller, body, planFile, now }: Creation,
-  { store, queue: { insertWithRoom, requestsToEnd } }: Pick<AppParts, 'store' | 'queue'>,
-  claim?: string,
+type CreationRequest = Pick<RouteRequest<'account'>, 'ctx' | 'caller' | 'planFile'>;
+type BatchParts = Pick<AppParts, 'store' | 'queue'>;
+
+/** Creates a batch, once for each idempotency key (contract.md#h1-idempotency-keys). `claim` is undefined without a key. */
+export async function createOnce(
+  { ctx, caller }: CreationRequest,
+  { store }: BatchParts,
+  asked: { create: (claim: string | undefined) => Promise<Batch>; isAskedFor: (batch: Batch) => boolean },
 ): Promise<Batch> {
-  const { plans, batch: limits } = planFile;
-  const file = await findFile(store, { id: body.input_file_id, access: fileAccessOf(caller) });
+  const idempotencyKey = idempotencyKeyOf(ctx.req);
+  if (idempotencyKey === undefined) return asked.create(undefined);
+  const claim = batchClaim({ account: caller.account, idempotencyKey });
+  const earlier = await store.batches.findClaimedBatch(claim);
+  const created = earlier === undefined ? await asked.create(claim) : undefined;
+  // Of concurrent requests with the same key, one has created the batch.
+  const batch = earlier ?? (await store.batches.findClaimedBatch(claim));
+  if (batch === undefined) throw new Error('a batch is missing after it was created');
+  if (!asked.isAskedFor(batch) || !mayRead(fileAccessOf(caller), batch)) throw repeatRefused('mismatch');
+  if (batch.id !== created?.id) ctx.set('idempotent-replayed', 'true');
+  return batch;
+}
+
+/** Inserts a new batch, if its account has room. It is cancelled if its key was revoked meanwhile. */
+export async function insertNew(
+  { caller, planFile: { plans, batch: limits } }: CreationRequest,
+  { store, queue: { insertWithRoom, requestsToEnd } }: BatchParts,
+  { batch, lines, claim }: { batch: Batch; lines: number; claim: string | undefined },
+): Promise<Batch> {
+  const tokensMax = plans[caller.plan]?.batchTokensWaiting;
+  await insertWithRoom({ batch, lines, limits: { ...limits, tokensMax }, claim });
+  if (batch.keyId === '' || !(await requestsToEnd.has(batch.keyId))) return batch;
+  // The key was revoked with its requests, which may have listed its batches before this one was inserted.
+  await cancelOne(store, batch.id, batch.createdAt);
+  return (await store.batches.findBatch(batch.id)) ?? batch;
+}
+
+async function create(request: Creation, parts: BatchParts, claim: string | undefined): Promise<Batch> {
+  const { ctx, caller, body, now } = request;
+  const { batch: limits } = request.planFile;
+  const file = await findFile(parts.store, { id: body.input_file_id, access: fileAccessOf(caller) });
   if (file === undefined) throw refuseInput('there is no such file');
   if (file.purpose !== 'batch') throw refuseInput('expected a file of the purpose "batch"');
   const outputSecondsMax = limits.filesKeptDays * daySeconds;
@@ -238,17 +267,16 @@ async function create(
     const message = `expected ${keptSecondsMin} to ${outputSecondsMax} seconds`;
     throw validationError([{ path: 'output_expires_after.seconds', message }]);
   }
-  const errorFormat = ctx.state.errorFormat === undefined ? 'flat' : 'nested';
-  const batch = newBatch({ caller, file, body, errorFormat, now, windowS: limits.windowS });
-  const tokensMax = plans[caller.plan]?.batchTokensWaiting;
-  await insertWithRoom({ batch, lines: file.lines, limits: { ...limits, tokensMax }, claim });
-  if (batch.keyId === '' || !(await requestsToEnd.has(batch.keyId))) return batch;
-  // The key was revoked with its requests, which may have listed its batches before this one was inserted.
-  await cancelOne(store, batch.id, batch.createdAt);
-  return (await store.batches.findBatch(batch.id)) ?? batch;
+  const batch = newBatch({ caller, file, body, errorFormat: errorFormatOf(ctx), now, windowS: limits.windowS });
+  return insertNew(request, parts, { batch, lines: file.lines, claim });
 }
 
-function newBatch({ caller: { account, keyId = '' }, file, body, errorFormat, now, windowS }: NewBatch): Batch {
+/** As at the base URL of the request. */
+export function errorFormatOf({ state }: RouteRequest<'account'>['ctx']): Batch['errorFormat'] {
+  return state.errorFormat === undefined ? 'flat' : 'nested';
+}
+
+export function newBatch({ caller: { account, keyId = '' }, file, body, errorFormat, now, windowS }: NewBatch): Batch {
   const outputSeconds = body.output_expires_after?.seconds;
   return {
     id: `batch_${ulid(now)}`,

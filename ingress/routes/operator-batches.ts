@@ -31,10 +31,12 @@ export const operatorBatchRoutes: readonly Route[] = [
     },
     refusals: ['NOT_FOUND'],
     params: { account: accountParameter },
-    async handle({ params: { account }, query: { limit, after } }, parts) {
+    async handle(request, parts) {
+      const { account } = request.params;
+      const { limit, after } = request.query;
       const found = await parts.store.batches.listBatches(account, { limit: limit + 1, after, order: 'desc' });
       if (found.length === 0) await requireKnown(account, parts);
-      return presentList({ found, limit, present: presentOperatorBatch });
+      return presentList({ found, limit, present: (batch) => presentOperatorBatch(batch, request) });
     },
   }),
   /** A batch of any account. */
@@ -49,8 +51,8 @@ export const operatorBatchRoutes: readonly Route[] = [
     answers: { description: 'The batch.', schema: operatorBatchSchema, example: exampleOperatorBatch },
     refusals: ['NOT_FOUND'],
     params: { batch: batchParameter },
-    async handle({ params }, { store }) {
-      return presentOperatorBatch(requireBatch(await store.batches.findBatch(params.batch)));
+    async handle(request, { store }) {
+      return presentOperatorBatch(requireBatch(await store.batches.findBatch(request.params.batch)), request);
     },
   }),
   /**
@@ -79,7 +81,7 @@ export const operatorBatchRoutes: readonly Route[] = [
       if (cancelling(found, by.at).next !== undefined)
         await recordAction(request, parts, { account, action: { batchCancelled: id }, by });
       const cancelled = await batches.changeBatch(id, (batch) => cancelling(requireBatch(batch), by.at));
-      return presentOperatorBatch(cancelled);
+      return presentOperatorBatch(cancelled, request);
     },
   }),
 ];

@@ -11,10 +11,17 @@ import { byOwner } from './developer-keys.ts';
 import { exampleQuota, presentQuota, quotaSchema } from './quota.ts';
 import { hashTopUpCode, readTopUpCode, topUpCodeForm } from './top-up-codes.ts';
 
+/** Sums of usage of a month stay exact integers in JavaScript and Lua. */
+const tokensMax = 1e12;
+
 const overageBody = named(
   'Overage',
   z.strictObject({
     enabled: z.boolean().meta({ description: 'Whether requests continue beyond the monthly allowance.' }),
+    tokens_max: z.int().min(1).max(tokensMax).nullish().meta({
+      description:
+        "The most overage in a month, also this one; null: only the bound of the plan, if it has one. Omitted, it stays as it is. It narrows the plan's bound, and never widens it.",
+    }),
   }),
 );
 
@@ -40,14 +47,14 @@ export const overageRoutes: readonly Route[] = [
     path: '/billing/overage',
     access: 'signIn',
     tag: 'Billing',
-    summary: 'Turn overage on or off',
+    summary: 'Turn overage on or off, and bound it',
     description:
       'Applies from the next request of the account. `FORBIDDEN` if the plan leaves overage to the operator. Adds an audit record, unless nothing changes.',
-    body: { schema: overageBody, example: { enabled: true } },
+    body: { schema: overageBody, example: { enabled: true, tokens_max: 5_000_000 } },
     answers: {
       description: 'The quota after the change.',
       schema: quotaSchema,
-      example: { ...exampleQuota, overageEnabled: true },
+      example: { ...exampleQuota, overageEnabled: true, overageLimit: 5_000_000, overageTokensMax: 5_000_000 },
     },
     limits: ['settings_limit'],
     counted: true,
@@ -55,7 +62,7 @@ export const overageRoutes: readonly Route[] = [
       const { planFile, caller, at, body } = request;
       const { account: id } = caller;
       const decide = changeSettings({
-        settings: { overageEnabled: body.enabled },
+        settings: { overageEnabled: body.enabled, overageTokensMax: body.tokens_max },
         at,
         by: id,
         unknown: { id, plan: planFile.defaultPlan },

@@ -22,7 +22,11 @@ export const quotaSchema = named(
     remaining: count.nullable(),
     overageEnabled: z.boolean(),
     overageUsed: count,
-    overageLimit: count.nullable().meta({ description: 'The most overage in a month, if it is on; null: no bound.' }),
+    overageLimit: count.nullable().meta({
+      description:
+        "The most overage in a month, if it is on: the lower one of the plan's bound and the account's own; null: none.",
+    }),
+    overageTokensMax: count.nullable().meta({ description: "The account's own bound of overage; null: none." }),
     topUp: count,
     resetDate: date,
     topupUrl: z.string(),
@@ -64,6 +68,7 @@ export const exampleQuota = {
   overageEnabled: false,
   overageUsed: 0,
   overageLimit: null,
+  overageTokensMax: null,
   topUp: 0,
   resetDate: '2026-04-01',
   topupUrl: 'https://billing.example.com/top-up',
@@ -161,12 +166,13 @@ export function presentQuota(
   topupUrl: string,
   changed?: Account,
 ): Quota {
-  const caller = { ...checked, ...(changed && accountStatusOf(changed)) };
+  const { account } = checked;
+  const caller: Caller = changed === undefined ? checked : { account, ...accountStatusOf(changed) };
   const quota = quotaOf(counters, allowanceOf(caller, planFile));
   const { period, limit, chargedTokens: used, reservedTokens: reserved, overageTokens: overageUsed, ...rest } = quota;
-  const { plan, overageEnabled } = caller;
+  const { plan, overageEnabled, overageTokensMax = null } = caller;
   const tokens = { limit, used, reserved, overageUsed, ...rest };
-  return { plan, unit: 'tokens', period, ...tokens, overageEnabled, resetDate: period.end, topupUrl };
+  return { plan, unit: 'tokens', period, ...tokens, overageEnabled, overageTokensMax, resetDate: period.end, topupUrl };
 }
 
 /** Also counts the account's leases, and reads its highest use: more calls to Redis. */

@@ -13,6 +13,8 @@ type TopUp = NonNullable<Change['topUp']>;
 export type Settings = {
   plan?: string | undefined;
   overageEnabled?: boolean | undefined;
+  /** Null removes the bound. */
+  overageTokensMax?: number | null | undefined;
   topUp?: TopUp | undefined;
   suspended?: boolean | undefined;
 };
@@ -47,20 +49,27 @@ export function changeSettings({ settings, at, by, origin, codeRedeemed, unknown
   };
 }
 
-type ChangedSettings = Pick<Change, 'plan' | 'overageEnabled' | 'topUp' | 'suspended'>;
+type ChangedSettings = Pick<Change, 'plan' | 'overageEnabled' | 'overageTokensMax' | 'topUp' | 'suspended'>;
 
 function differences(account: Account, settings: Settings): ChangedSettings {
+  const bound = account.overageTokensMax ?? null;
+  const { overageTokensMax = bound } = settings;
   const { plan = account.plan, overageEnabled = account.overageEnabled, suspended = account.suspended } = settings;
   return {
     ...(plan === account.plan ? {} : { plan: { from: account.plan, to: plan } }),
     ...(overageEnabled === account.overageEnabled ? {} : { overageEnabled }),
+    ...(overageTokensMax === bound ? {} : { overageTokensMax }),
     ...(suspended === account.suspended ? {} : { suspended }),
   };
 }
 
-function applied(account: Account, { plan, overageEnabled, topUp, suspended }: ChangedSettings, at: Date): Account {
+function applied(account: Account, changes: ChangedSettings, at: Date): Account {
+  const { plan, overageEnabled, overageTokensMax, topUp, suspended } = changes;
+  const { overageTokensMax: before, ...others } = account;
+  const bound = overageTokensMax === undefined ? before : (overageTokensMax ?? undefined);
   return {
-    ...account,
+    ...others,
+    ...(bound !== undefined && { overageTokensMax: bound }),
     plan: plan?.to ?? account.plan,
     overageEnabled: overageEnabled ?? account.overageEnabled,
     suspended: suspended ?? account.suspended,

@@ -8,6 +8,9 @@ import {
   type ErrorCounts,
 } from './batch.ts';
 
+/** `lines` is how many results are counted before this step: it applies only to a batch that has counted as many. */
+export type ProgressStep = { lines: number; next: NonNullable<Batch['progress']> };
+
 /**
  * An event of a batch. `validated`: its file is valid. `refused`: its file has errors. `counted`: the current counts of results, and the
  * first line that may have no result. `ran`: every line has its result. `written`: its files exist, with results of this usage. `cleared`:
@@ -16,7 +19,7 @@ import {
 export type BatchEvent =
   | { type: 'validated'; total: number; model?: string }
   | { type: 'refused'; errors: readonly BatchError[] }
-  | { type: 'counted'; completed: number; failed: number; position: Batch['position'] }
+  | { type: 'counted'; completed: number; failed: number; position: Batch['position']; progress?: ProgressStep }
   | { type: 'cancel' | 'expire' | 'ran' | 'cleared' }
   | {
       type: 'written';
@@ -79,7 +82,12 @@ function move(batch: Batch, event: BatchEvent, at: Date): Batch | undefined {
     case 'refused':
       return { ...batch, state: 'failed', failedAt: at, errors: event.errors.slice(0, batchErrorsMax) };
     case 'counted':
-      return { ...batch, counts: grown(batch, event), position: later(batch.position, event.position) };
+      return {
+        ...batch,
+        counts: grown(batch, event),
+        position: later(batch.position, event.position),
+        ...(isNext(batch, event.progress) && { progress: event.progress.next }),
+      };
     case 'cancel':
       return { ...batch, state: 'cancelling', cancellingAt: at, ending: 'cancelled' };
     case 'expire':
@@ -98,7 +106,16 @@ const endedAt = { completed: 'completedAt', expired: 'expiredAt', cancelled: 'ca
   keyof Batch
 >;
 
-function end(batch: Batch, event: Extract<BatchEvent, { type: 'written' }>, at: Date): Batch | undefined {
+/** Whether a step of progress follows what the batch has counted. If another worker has counted meanwhile, it does not. */
+export function isNext(batch: Pick<Batch, 'progress'>, step: ProgressStep | undefined): step is ProgressStep {
+  return step !== undefined && (batch.progress?.lines ?? 0) === step.lines;
+}
+
+function end(
+  { progress: _, ...batch }: Batch,
+  event: Extract<BatchEvent, { type: 'written' }>,
+  at: Date,
+): Batch | undefined {
   if (batch.ending === undefined) return undefined;
   const { outputFile, errorFile, usage, errorCounts } = event;
   return {

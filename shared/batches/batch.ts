@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { storedDate as date } from '../json/stored-values.ts';
+import { batchProgressSchema } from './batch-progress.ts';
 
 /** OpenAI's states. In the first four there is work left. */
 export const batchStates = [
@@ -37,6 +38,9 @@ export type ErrorCounts = z.infer<typeof errorCountsSchema>;
 /** The tokens of all results of a batch. */
 export type BatchUsage = z.infer<typeof batchUsageSchema>;
 
+/** Which lines of an ended batch another one runs again: those that failed, those that were not run to their end, or both. */
+export const retriedLines = ['failed', 'unfinished', 'all'] as const;
+
 export const batchSchema = z.object({
   id: z.string(),
   account: z.string(),
@@ -58,6 +62,9 @@ export const batchSchema = z.object({
   model: z.string().optional(),
   usage: batchUsageSchema.optional(),
   errorCounts: errorCountsSchema.optional(),
+  progress: batchProgressSchema.optional(),
+  retryOf: z.string().optional(),
+  retryLines: z.enum(retriedLines).optional(),
   position: z.object({ line: z.int().positive(), byte: count }),
   errors: z.array(batchErrorSchema),
   outputFile: z.string().optional(),
@@ -79,7 +86,8 @@ export const batchSchema = z.object({
  * for a sign-in token. `endpoint` is the path of the endpoint of its lines. `inputFilename` is the name of its file. `tokens` is the
  * estimate of all its prompts. `outputSeconds` is how long its files are kept, if its owner has said so. `position` is the first line (from
  * 1) that may have no result yet, and its offset in the file. Every line before it has a result. `model` is that of its lines, if all have
- * the same. `usage` and `errorCounts` are set once the results are written. `errors` are those of its file, at most 100.
+ * the same. `usage` and `errorCounts` are set once the results are written, and `progress` before
+ * that, while lines run. `retryOf` is the batch of which it runs `retryLines` again. `errors` are those of its file, at most 100.
  */
 export type Batch = z.infer<typeof batchSchema>;
 export type BatchState = Batch['state'];
@@ -95,6 +103,8 @@ export const batchResultSchema = z.object({
   line: z.int().positive(),
   customId: z.string(),
   requestId: z.string(),
+  /** The model that was asked for; omitted if it is unknown. */
+  model: z.string().optional(),
   /** Whether the result belongs in the error file. */
   failed: z.boolean(),
   promptTokens: count,

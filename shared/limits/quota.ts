@@ -72,7 +72,15 @@ export function batchAllowanceOf(caller: Caller, planFile: Plans): Allowance {
   return { ...monthOf(caller, planFile), requestsAtOnce: planFile.plans[caller.plan]?.batchRequestsAtOnce };
 }
 
-function monthOf({ plan, overageEnabled, topUp }: Caller, { plans }: Plans): Allowance {
+/** The bound of overage is the lower one of the plan's and the account's own. Without a limit of the month there is no overage. */
+function monthOf({ plan, overageEnabled, overageTokensMax, topUp }: Caller, { plans }: Plans): Allowance {
   const { tokensPerMonth, overageTokensPerMonth } = plans[plan] ?? {};
-  return { tokensPerMonth, topUp, overageEnabled, overageTokensPerMonth };
+  const own = tokensPerMonth === undefined ? undefined : overageTokensMax;
+  const bounds = [overageTokensPerMonth, own].filter((bound) => bound !== undefined);
+  return {
+    tokensPerMonth,
+    topUp,
+    overageEnabled,
+    overageTokensPerMonth: bounds.length === 0 ? undefined : Math.min(...bounds),
+  };
 }

@@ -97,6 +97,7 @@ test('a used-up month gets 402 until it is topped up or overage is on, and the q
     topUp: 0,
     overageUsed: 0,
     overageLimit: null,
+    overageTokensMax: null,
     overageEnabled: false,
     resetDate: reset,
     topupUrl: `${stack.baseUrl}/console#top-up`,
@@ -139,6 +140,14 @@ test('a used-up month gets 402 until it is topped up or overage is on, and the q
   t.is(over.headers.get('x-svc-quota-overage'), 'on');
   const overageUsed = (over.body.usage as { total_tokens: number }).total_tokens; // a response of the test model server
   t.like((await quota()).body, { used: used + overageUsed, overageUsed, overageEnabled: true, remaining: 0 });
+  const setOverage = (body: object) => keys.signedIn('month', 'PATCH', '/billing/overage', body);
+  const bounded = await setOverage({ enabled: true, tokens_max: overageUsed });
+  t.like(bounded.body, { overageEnabled: true, overageLimit: overageUsed, overageTokensMax: overageUsed });
+  const beyond = await chat();
+  t.is(beyond.status, 402, 'the bound of the account itself is reached, on its next request');
+  t.regex(JSON.stringify(beyond.body), /and so are [\d,]+ tokens of overage/);
+  t.like((await setOverage({ enabled: true, tokens_max: null })).body, { overageLimit: null, overageTokensMax: null });
+  t.is((await chat()).status, 200);
   await keys.change('user:month', { overageEnabled: false });
   t.is((await chat()).status, 402);
 });

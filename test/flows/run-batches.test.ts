@@ -35,7 +35,7 @@ const plans = {
 
 /** Models with one backend each, so that a test can let one misbehave permanently without affecting the others. */
 const alone = { tier: 'standard', pool: 'default', backends: ['onprem-a'] };
-const names = ['slow-chat', 'picky-chat', 'kept-chat', 'changed-chat', 'still-chat'];
+const names = ['slow-chat', 'picky-chat', 'kept-chat', 'changed-chat', 'still-chat', 'refused-chat', 'retried-chat'];
 const models = Object.fromEntries(names.map((name) => [name, alone]));
 
 let stack: Stack;
@@ -151,6 +151,39 @@ test('answers and errors of lines are in separate files, and every line is in on
     t.true(error?.message.includes('too long'));
     t.false(JSON.stringify({ response, error }).includes('10.0.0.1'), 'no address of a backend is disclosed');
   }
+});
+
+test('a running batch says how fast it is, what it has used, and which lines failed; these can run again', async (t) => {
+  const user = await openBatchClient(stack, 'retrier');
+  type Shown = { progress: Record<string, unknown> | null; retry_of: string | null };
+  server().fail({ status: 400, errorMessage: 'Too long.' }, 'refused-chat');
+  server().fail({ untilHealed: true }, 'retried-chat');
+  const text =
+    linesOf(3) + linesOf(2, { model: 'refused-chat' }, 'picky') + linesOf(1, { model: 'retried-chat' }, 'held');
+  const { id } = await user.create(text);
+  const running = await user.until(
+    id,
+    ({ request_counts }) => request_counts?.failed === 2 && request_counts.completed === 3,
+  );
+  const { progress, retry_of } = running as unknown as Shown;
+  t.is(retry_of, null);
+  t.like(progress, {
+    error_counts: { VALIDATION_ERROR: 2 },
+    failures: { length: 2, 0: { line: 4, custom_id: 'picky-1' } },
+  });
+  const { usage } = progress as unknown as { usage: { total_tokens: number } };
+  t.true(usage.total_tokens > 0);
+  server().heal('retried-chat');
+  const ended = await user.ended(id);
+  t.is((ended as unknown as Shown).progress, null);
+  t.is(ended.request_counts?.failed, 2);
+  server().heal('refused-chat');
+  const body = { lines: 'failed' };
+  const { status, body: made } = await keys.send('POST', `/v1/batches/${id}/retry`, { bearer: user.apiKey, body });
+  t.like({ status, made }, { status: 200, made: { retry_of: id } });
+  const again = await user.ended(String(made.id));
+  t.like(again, { status: 'completed', request_counts: { total: 2, completed: 2, failed: 0 } });
+  t.deepEqual(byName(await user.output(again)), ['picky-1', 'picky-2']);
 });
 
 const good = lineOf('good');

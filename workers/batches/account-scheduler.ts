@@ -1,5 +1,5 @@
 import type { Batch } from '../../shared/batches/batch.ts';
-import { nextBatch } from '../../shared/batches/batch-states.ts';
+import { isNext, nextBatch } from '../../shared/batches/batch-states.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { BatchStore } from '../../shared/store/records/batch-store.ts';
 import type { Store } from '../../shared/store/records/store.ts';
@@ -17,6 +17,7 @@ import type { LineRules } from './files/parse-line.ts';
 import type { LineEvent } from './lines/line-events.ts';
 import { createQueueLines } from './queue-lines.ts';
 import type { createRecoverLostLines } from './recover-lost-lines.ts';
+import { createResultTally, type ResultTally } from './tally-results.ts';
 
 const pumpEveryMs = 250;
 /** The pauses of a batch whose file cannot be read, without jitter. */
@@ -97,6 +98,7 @@ function createPerform(
     Pick<QueueDeps, 'state' | 'dispatch' | 'backoff' | 'signal'> & { feeds: Map<string, BatchFeed> },
 ) {
   const { store, rules, readAhead, state, dispatch, feeds, backoff, signal } = deps;
+  const tallies = new Map<string, ResultTally>();
 
   return function perform(action: AccountAction): Promise<void> | undefined {
     switch (action.do) {
@@ -126,12 +128,14 @@ function createPerform(
       store.batches.listRetries(batch.id),
     ]);
     feeds.set(batch.id, createBatchFeed({ batch, endedLines, retries, files: store.files, rules, readAhead }));
+    tallies.set(batch.id, createResultTally({ store: store.batches, batch }));
     await dispatch({ type: 'opened', batch });
   }
 
   async function close(id: string): Promise<void> {
     const feed = feeds.get(id);
     feeds.delete(id);
+    tallies.delete(id);
     backoff.succeeded(id);
     await feed?.close();
   }
@@ -151,9 +155,9 @@ function createPerform(
   }
 
   async function count(batch: Batch, now: number): Promise<void> {
-    const feed = feeds.get(batch.id);
-    if (feed === undefined) return;
-    const counted = await countBatch(store.batches, { batch, feed, now });
+    const [feed, tally] = [feeds.get(batch.id), tallies.get(batch.id)];
+    if (feed === undefined || tally === undefined) return;
+    const counted = await countBatch(store.batches, { batch, feed, tally, now });
     await dispatch({ type: 'counted', batch: batch.id, counted });
   }
 }
@@ -196,22 +200,35 @@ export function oneAtATime(work: () => Promise<void>, signal: AbortSignal): () =
   };
 }
 
-/** Counts the results of a batch, and writes the counts if they have grown. A batch whose lines all have a result has run. */
+type BatchCount = {
+  batch: Batch;
+  feed: Pick<BatchFeed, 'isDone' | 'position' | 'takeEnded'>;
+  tally: ResultTally;
+  now: number;
+};
+
+/**
+ * Counts the results of a batch, and writes the counts and its progress if they have grown. A batch whose lines all have a result has run.
+ */
 async function countBatch(
   store: Pick<BatchStore, 'countResults' | 'changeBatch'>,
-  { batch: { id, counts }, feed, now }: { batch: Batch; feed: Pick<BatchFeed, 'isDone' | 'position'>; now: number },
+  { batch, feed, tally, now }: BatchCount,
 ): Promise<CountOutcome> {
+  const { id, counts } = batch;
   const isFed = feed.isDone();
+  tally.ended(feed.takeEnded());
   const { completed, failed } = await store.countResults(id);
   const hasRun = isFed && completed + failed >= counts.total;
   if (isFed && !hasRun) return 'mistaken';
   if (!hasRun && completed + failed <= counts.completed + counts.failed) return 'running';
   const at = new Date(now);
   const position = feed.position();
-  await store.changeBatch(id, (found) => {
-    const counted = found && nextBatch(found, { type: 'counted', completed, failed, position }, at);
+  const progress = await tally.step({ results: completed + failed, position: position.line, at });
+  const isStored = await store.changeBatch(id, (found) => {
+    const counted = found && nextBatch(found, { type: 'counted', completed, failed, position, progress }, at);
     const next = hasRun && counted ? nextBatch(counted, { type: 'ran' }, at) : counted;
-    return { result: undefined, ...(next && { next }) };
+    return { result: counted !== undefined && isNext(found ?? {}, progress), ...(next && { next }) };
   });
+  if (isStored) tally.stored(progress);
   return hasRun ? 'ran' : 'running';
 }

@@ -52,7 +52,7 @@ type BatchError = NonNullable<Batch['errors']>['data'][number];
 const errorsShownMax = 100;
 
 /** Operators do not see the errors of its file. */
-type ShownBatch = Omit<Batch, 'errors' | 'metadata'> & Partial<Pick<Batch, 'errors'>>;
+type ShownBatch = Omit<Batch, 'errors' | 'metadata' | 'progress'> & Partial<Pick<Batch, 'errors'>>;
 
 /** What a batch took: times, tokens, and the errors of its lines and of its file. */
 export function BatchDetail({ batch }: { batch: ShownBatch }) {

@@ -110,6 +110,7 @@ function wordsOf(change: AuditRecord['change']): ComponentChildren[] {
     plan,
     suspended,
     overageEnabled,
+    overageTokensMax,
     topUp,
     codeRedeemed,
     codesCreated,
@@ -129,6 +130,8 @@ function wordsOf(change: AuditRecord['change']): ComponentChildren[] {
     plan && `plan ${plan.from} to ${plan.to}`,
     suspended !== undefined && (suspended ? 'suspended' : 'resumed'),
     overageEnabled !== undefined && `overage ${overageEnabled ? 'on' : 'off'}`,
+    overageTokensMax !== undefined &&
+      `overage at most ${overageTokensMax === null ? 'that of the plan' : `${formatCount(overageTokensMax)} tokens`}`,
     topUp && `topped up ${formatCount(topUp.tokens)} tokens (${topUp.id})`,
     codeRedeemed?.note && `note of the code: ${codeRedeemed.note}`,
     codesCreated &&

@@ -23,6 +23,7 @@ export type KeyOwner = {
   suspended: boolean;
   version: number;
   overageEnabled: boolean;
+  overageTokensMax?: number;
   topUp?: MonthTopUp;
   guest?: GuestSecrets;
 };
@@ -30,7 +31,9 @@ export type KeyOwner = {
 export type KeyUse = { account: string; keyId: string; at: Date };
 
 const listedFields = ['id', 'plan', 'overageEnabled', 'suspended', 'createdAt'] as const;
-const ownerFields = ['id', 'plan', 'suspended', 'version', 'overageEnabled', 'topUp', 'guest', 'keys'] as const;
+const ownerFields = [
+  ...(['id', 'plan', 'suspended', 'version', 'overageEnabled', 'overageTokensMax', 'topUp', 'guest', 'keys'] as const),
+];
 /** One query for all would be large. */
 const namesAtOnce = 200;
 
@@ -166,13 +169,14 @@ function idsOf(found: readonly { id: string }[]): string[] {
 }
 
 function ownerOf(
-  { id: account, keys, guest, topUp, ...status }: Pick<AccountDocument, (typeof ownerFields)[number]>,
+  { id: account, keys, guest, topUp, overageTokensMax, ...status }: Pick<AccountDocument, (typeof ownerFields)[number]>,
   hashes: readonly string[],
 ): KeyOwner | undefined {
   const key = keys.find(({ hash }) => hash !== undefined && hashes.includes(hash));
   if (key === undefined) return undefined;
   const keyScope = isDefaultKey(key) ? {} : { keyScope: scopeOf(key) };
-  return { account, keyId: key.id, ...status, ...(topUp && { topUp }), ...(guest && { guest }), ...keyScope };
+  const own = { ...(overageTokensMax !== undefined && { overageTokensMax }), ...(topUp && { topUp }) };
+  return { account, keyId: key.id, ...status, ...own, ...(guest && { guest }), ...keyScope };
 }
 
 /**

@@ -20,6 +20,7 @@ const changeSchema = z.object({
   plan: step.optional(),
   suspended: z.boolean().optional(),
   overageEnabled: z.boolean().optional(),
+  overageTokensMax: z.int().positive().nullable().optional(),
   topUp: topUp.optional(),
   codeRedeemed: redeemedCode.optional(),
   batchCancelled: z.string().optional(),
@@ -36,6 +37,7 @@ export const accountSchema = z.object({
   plan: z.string(),
   suspended: z.boolean(),
   overageEnabled: z.boolean(),
+  overageTokensMax: z.int().positive().optional(),
   topUp: monthTopUpSchema.optional(),
   topUpsMade: z.array(topUp),
   version: z.int(),
@@ -51,7 +53,8 @@ export const accountSchema = z.object({
  * The data kept about one account or device, in one document, so that each change of it is one atomic update (contract.md#r2-accounts).
  * `id` is `user:<sub>` or `device:<hash>`. `version` counts the changes: each change adds 1 and comes first in `changes` (the last 200).
  * `keys` are the live ones in the order of their creation, a rotated one last, then those that have ended, latest last: the last 100
- * default keys, the last 20 keys of the console and the last 100 others. Changes of settings also have audit records. `topUp` is the amount added to one month's allowance,
+ * default keys, the last 20 keys of the console and the last 100 others. Changes of settings also have audit records. `overageTokensMax` is the
+ * account's own bound of the overage of a month. `topUp` is the amount added to one month's allowance,
  * for the month that was topped up last. `topUpsMade` are the last 500 top-ups of all months, so that each counts once. `keysCreated`
  * counts the keys that the account has created on its latest such day (`YYYY-MM-DD`, UTC). `guest` names, by fingerprint, the secrets that
  * a device's key was made with. `removal` is set once an operator removes the account. `isDone`: nothing is left; the next use drops it.
@@ -105,6 +108,7 @@ export const callerSchema = z.object({
   suspended: z.boolean(),
   version: z.int(),
   overageEnabled: z.boolean(),
+  overageTokensMax: z.int().positive().optional(),
   topUp: monthTopUpSchema.optional(),
   keyId: z.string().optional(),
   keyScope: keyScopeSchema.optional(),
@@ -122,16 +126,17 @@ export function holderOf({ account, plan }: Pick<Caller, 'account' | 'plan'>): s
   return plan === guestPlan ? guestPlan : account;
 }
 
-type AccountStatus = Pick<Account, 'plan' | 'suspended' | 'version' | 'overageEnabled' | 'topUp'>;
+type AccountStatus = Pick<Account, 'plan' | 'suspended' | 'version' | 'overageEnabled' | 'overageTokensMax' | 'topUp'>;
 
 /** Returns the fields of a caller that come from the current account. */
 export function accountStatusOf(account: AccountStatus): Omit<Caller, 'account' | 'keyId' | 'keyScope'> {
-  const { plan, suspended, version, overageEnabled, topUp } = account;
-  return { plan, suspended, version, overageEnabled, ...(topUp && { topUp }) };
+  const { plan, suspended, version, overageEnabled, overageTokensMax, topUp } = account;
+  const own = { ...(overageTokensMax !== undefined && { overageTokensMax }), ...(topUp && { topUp }) };
+  return { plan, suspended, version, overageEnabled, ...own };
 }
 
 /** Returns an account as a caller. An account that was never used has the default plan and version 0. */
 export function callerOf(account: string, known: Account | undefined, defaultPlan: string): Caller {
-  const neverUsed = { plan: defaultPlan, suspended: false, version: 0, overageEnabled: false, topUp: undefined };
+  const neverUsed = { plan: defaultPlan, suspended: false, version: 0, overageEnabled: false };
   return { account, ...accountStatusOf(known ?? neverUsed) };
 }

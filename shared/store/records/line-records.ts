@@ -7,6 +7,7 @@ import {
   batchResultSchema,
   batchRetrySchema,
 } from '../../batches/batch.ts';
+import type { LineOutcome } from '../../batches/batch-progress.ts';
 import type { Collection, Decision, OpenDocuments } from '../documents.ts';
 import type { BatchRecords } from './batch-records.ts';
 
@@ -53,6 +54,11 @@ const retriesOf = { name: 'batch_retries', schema: retryDocument, id: 'id', inde
 
 export const lineCollections = [resultsOf, retriesOf];
 
+const outcomeFields = [
+  ...(['line', 'customId', 'model', 'failed', 'status', 'error'] as const),
+  ...(['promptTokens', 'cachedTokens', 'completionTokens'] as const),
+];
+
 /** A list of results ends with the one that brings the length of all bodies to this many characters. */
 const bodyCharactersMax = 8_388_608;
 
@@ -85,6 +91,14 @@ export function createLineRecords(open: OpenDocuments, { findBatch }: Pick<Batch
       const page = { ...linesAfter(batch, after), limit, charactersMax: bodyCharactersMax };
       return (await results.list('id', page)).map(withoutId);
     },
+
+    /** Finds what the results of these lines say, without their bodies, in no order. */
+    findOutcomes: (batch: string, lines: readonly number[]): Promise<LineOutcome[]> =>
+      results.listFields('id', outcomeFields, { is: [lines.map((line) => lineId({ batch, line }))] }),
+
+    /** Lists the same of all lines after this one, in order of their lines. */
+    listOutcomes: (batch: string, { after, limit }: { after: number; limit: number }): Promise<LineOutcome[]> =>
+      results.listFields('id', outcomeFields, { ...linesAfter(batch, after), limit }),
 
     async countResults(batch: string): Promise<{ completed: number; failed: number }> {
       const tallies = await results.tally('byOutcome', { is: [batch], by: 'failed' });

@@ -120,10 +120,18 @@ function allUsageCases(operator: Send): Case[] {
 
 function overageCases(cast: Cast): Case[] {
   const turn = (enabled: boolean, bearer = cast.redeemer) => as(bearer)('PATCH /billing/overage', { enabled });
+  const bound = (tokens_max: number | null) =>
+    as(cast.redeemer)('PATCH /billing/overage', { enabled: false, tokens_max });
   const isRefused = 'On the plan \\"overage-by-operator\\", overage is turned on and off by the operator';
   return [
     ok('on', turn(true), { plan: 'free', unit: 'tokens', overageEnabled: true, overageLimit: null }),
     ok('off', turn(false), { overageEnabled: false }),
+    ok('a bound', bound(5), { overageEnabled: false, overageTokensMax: 5 }),
+    ok('the bound stays', turn(false), { overageTokensMax: 5 }),
+    ok('no bound', bound(null), { overageTokensMax: null, overageLimit: null }),
+    ...fieldCases((changed) => as(cast.redeemer)('PATCH /billing/overage', { enabled: true, ...changed }), {
+      tokens_max: [0, -1, 1.5, '5', 1e12 + 1],
+    }),
     forbidden('a plan that leaves it to operators', turn(true, cast.byOperator), isRefused),
     forbidden('its present value on such a plan', turn(false, cast.byOperator), isRefused),
   ];

@@ -1,5 +1,7 @@
 import { ulid } from 'ulid';
 import { batchClaim } from '../../../ingress/middleware/idempotency.ts';
+import type { Batch } from '../../../shared/batches/batch.ts';
+import { resultIdOf } from '../../../shared/batches/batch-ids.ts';
 import type { Route } from '../../support/documented-answers.ts';
 import { createFileClient, line } from '../../support/file-client.ts';
 import { createFurtherKeyClient } from '../../support/further-key-client.ts';
@@ -63,6 +65,21 @@ export async function createFileCast({ stack, keys, store }: CastParts) {
     storedBatch(owner, { state }),
   );
   for (const batch of [cancelling, ...over]) await store.batches.insertBatch(batch);
+  /** An ended batch of this account, with files in which its line has failed. */
+  const failed = async (account: string, change: Partial<Batch> = {}) => {
+    const batch = storedBatch(account, { inputFile: storedFile(account).id, ...change });
+    const files = [storedFile(account, { id: batch.inputFile }), storedFile(account)];
+    const ended = { id: resultIdOf(batch.id, 1), error: { code: 'UPSTREAMS_EXHAUSTED' } };
+    const texts = [line('failed'), JSON.stringify(ended)];
+    for (const [index, file] of files.entries()) {
+      await store.batches.insertFile(file);
+      await store.files.write(file.id, bytesOf(texts[index] ?? ''));
+    }
+    await store.batches.insertBatch({ ...batch, errorFile: files[1]?.id ?? '' });
+    return { batch: batch.id, files: files.map(({ id }) => id) };
+  };
+  const fileless = await failed(owner);
+  for (const id of fileless.files) await store.batches.removeFile(id);
   const usedKey = 'the-first-one';
   const claim = batchClaim({ account: owner, idempotencyKey: usedKey });
   await store.batches.insertBatch(storedBatch(owner, { state: 'completed', open: false }), claim);
@@ -86,6 +103,11 @@ export async function createFileCast({ stack, keys, store }: CastParts) {
     runningBatch,
     cancellingBatch: cancelling.id,
     batchesOver: over.map(({ id }) => id),
+    failedBatch: (await failed(owner)).batch,
+    filelessBatch: fileless.batch,
+    crowdedBatch: (await failed('user:crowded')).batch,
+    hoardedBatch: (await failed('user:hoarder')).batch,
+    collectedBatch: (await failed('user:collector')).batch,
     usedKey,
   };
 }
@@ -128,6 +150,7 @@ export function filesCases(cast: Cast): Record<Route, Case[]> {
       ...foreignCases(`GET ${cancelling}`, cast),
       ...[cast.runningBatch, ...cast.batchesOver].map((id) => ok('a key', mine(`GET /v1/batches/${id}`))),
     ],
+    'POST /v1/batches/:batch/retry': retryCases(cast),
     'POST /v1/batches/:batch/cancel': [
       ...foreignCases(`POST ${cancelling}/cancel`, cast),
       forbidden("another key's, to read", as(cast.readingKey)(`POST ${cancelling}/cancel`), readsOnly),
@@ -186,6 +209,39 @@ function listCases(path: string, cast: Cast, idPrefix: string): Case[] {
 }
 
 const pairs = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, 'v']));
+
+function retryCases(cast: Cast): Case[] {
+  const retry = (batch: string, body: object = {}, bearer = cast.fileKey, ...lines: string[]) =>
+    as(bearer)(`POST /v1/batches/${batch}/retry`, body, ...lines);
+  const made = { status: 'validating', retry_of: cast.failedBatch, input_filename: `${cast.failedBatch}_retry.jsonl` };
+  const [, failed, completed] = cast.batchesOver;
+  return [
+    notFound("another's", retry(cast.failedBatch, {}, cast.anothersKey), 'no such batch'),
+    notFound("another key's", retry(cast.failedBatch, {}, cast.ownFilesKey), 'no such batch'),
+    notFound('an unknown one', retry('batch_1'), 'no such batch'),
+    ok('a key', retry(cast.failedBatch), made),
+    ok('a sign-in token', retry(cast.failedBatch, { lines: 'all' }, cast.fileToken), made),
+    ok('an idempotency key', retry(cast.failedBatch, {}, cast.fileKey, 'Idempotency-Key: again'), made),
+    mismatch('the key of another batch', retry(cast.failedBatch, {}, cast.fileKey, `Idempotency-Key: ${cast.usedKey}`)),
+    invalid('no such line', retry(cast.failedBatch, { lines: 'unfinished' }), 'lines: no line of this batch was left'),
+    ...[failed, completed].map((id = '') => invalid('a batch without failed lines', retry(id), 'has failed')),
+    invalid('other lines', retry(cast.failedBatch, { lines: 'some' }), 'lines'),
+    notFound('files that are gone', retry(cast.filelessBatch), 'was deleted'),
+    conflict('a batch that runs', retry(cast.runningBatch), 'has not ended'),
+    conflict('a batch that is being cancelled', retry(cast.cancellingBatch), 'has not ended'),
+    limited('no room for its tokens', retry(cast.crowdedBatch, {}, cast.crowdedKey), 'batch_limit'),
+    tooLarge(
+      'no room for its file',
+      retry(cast.hoardedBatch, {}, cast.hoarderKey),
+      `may have ${accountBytesMax} bytes`,
+    ),
+    conflict('too many files', retry(cast.collectedBatch, {}, cast.collectorKey), `may have ${accountFilesMax} files`),
+  ];
+}
+
+async function* bytesOf(text: string) {
+  yield Buffer.from(text);
+}
 
 function createBatchCases(cast: Cast): Case[] {
   const right = { endpoint: '/v1/chat/completions', completion_window: '24h', input_file_id: cast.inputFile };

@@ -46,11 +46,12 @@ function outcomeOf(schema: z.ZodType, body: object, besides: object = {}): unkno
   }
 }
 
-/** Where null is a value: in the settings of a key, the metadata and times of a batch, and the end and note of codes. */
+/** Where null is a value: in the settings of a key, the bound of overage, the metadata and times of a batch, and the end and note of codes. */
 function nullIsValue(schema: z.ZodType, name: string): boolean {
   const body = nameOf(schema);
   if (body === 'NewTopUpCodes') return name === 'expires_at' || name === 'note';
   if (body === 'NewBatch') return name === 'metadata' || name === 'output_expires_after';
+  if (body === 'Overage') return name === 'tokens_max';
   return body === 'NewKey' || (body === 'KeyChange' && name !== 'name');
 }
 

@@ -35,6 +35,7 @@ test('settings are changed together, and the trail records old value, time and a
     ],
     [{ plan: 'free', suspended: true }, { suspended: true }],
     [{ overageEnabled: true }, { overageEnabled: true }],
+    [{ overageTokensMax: 5 }, { overageTokensMax: 5 }],
     [
       { overageEnabled: true, plan: 'pro' },
       { plan: { from: 'free', to: 'pro' }, overageEnabled: true },
@@ -53,6 +54,18 @@ test('a suspension can be lifted, and this is recorded, too', (t) => {
   const next = nextOf(changeSettings({ settings: { suspended: false }, at: t2, by: 'user:operator' })(suspended));
   t.false(next.suspended);
   t.deepEqual(next.changes[0], { at: t2, by: 'user:operator', suspended: false });
+});
+
+test('a bound of overage stays until it is replaced or removed', (t) => {
+  const change = (settings: object, account = ann) => changeSettings({ settings, at: t2, by: 'user:ann' })(account);
+  const bounded = nextOf(change({ overageEnabled: true, overageTokensMax: 5 }));
+  t.is(nextOf(change({ overageEnabled: false }, bounded)).overageTokensMax, 5);
+  for (const same of [{ overageTokensMax: 5 }, { overageTokensMax: undefined }])
+    t.deepEqual(change(same, bounded), { result: bounded });
+  t.deepEqual(change({ overageTokensMax: null }), { result: ann });
+  const removed = nextOf(change({ overageTokensMax: null }, bounded));
+  t.false('overageTokensMax' in removed);
+  t.like(removed.changes[0], { overageTokensMax: null });
 });
 
 const topUp = (id: string, tokens: number, at = t1) =>

@@ -222,6 +222,22 @@ test('a batch line has the concurrency limit of batches, counts against the mont
   });
 });
 
+test('the account’s own bound of overage narrows that of its plan, and never widens it', (t) => {
+  for (const [overageTokensMax, bound] of [
+    [7, 7],
+    [8, 8],
+    [9, 8],
+  ] as const)
+    for (const allow of [allowanceOf, batchAllowanceOf])
+      t.is(allow({ ...caller, overageTokensMax }, planFile).overageTokensPerMonth, bound);
+  const { overageTokensPerMonth: _, ...unbounded } = planFile.plans.free ?? {};
+  const bare = { modelTiers: [], overage: 'operator', priority: 0 } as const;
+  const without = (plan: object) => ({ ...planFile, plans: { free: { ...bare, ...plan } } });
+  t.is(allowanceOf({ ...caller, overageTokensMax: 7 }, without(unbounded)).overageTokensPerMonth, 7);
+  t.is(allowanceOf(caller, without(unbounded)).overageTokensPerMonth, undefined);
+  t.is(allowanceOf({ ...caller, overageTokensMax: 7 }, without({})).overageTokensPerMonth, undefined, 'no month');
+});
+
 test('a plan that is not in the plan file limits nothing', (t) => {
   const removed = { ...caller, plan: 'removed' };
   for (const limits of [allowanceOf(removed, planFile), batchAllowanceOf(removed, planFile)]) {

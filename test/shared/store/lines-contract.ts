@@ -24,6 +24,7 @@ export function testLinesContract(contract: Contract): void {
   prove('results are listed in order of their lines, page by page, for one batch', listsResults);
   prove('a page of large results ends early, and the next one continues', listsLargeResults);
   prove('thousands of ended lines are counted, and listed in order', countsLines);
+  prove('what results say is found and listed without their bodies', findsOutcomes);
   prove(
     'a line is found with the state of its batch, its latest request, the retry of that, and its result',
     findsLine,
@@ -43,6 +44,19 @@ export function testLineRacesContract(contract: Contract): void {
 const newBatch = () => `batch_${ulid()}`;
 const numbers = (count: number, from = 1) => Array.from({ length: count }, (_, index) => index + from);
 const linesOf = (results: readonly { line: number }[]) => results.map(({ line }) => line);
+
+async function findsOutcomes(t: ExecutionContext, { batches }: Store): Promise<void> {
+  const [batch, other] = [newBatch(), newBatch()];
+  const failed = { failed: true, status: null, error: { code: 'X', message: 'm' } };
+  const results = numbers(30).map((line) => resultOf(batch, line, line % 2 ? { model: 'small-chat' } : failed));
+  await batches.insertResults([...results, resultOf(other, 5)]);
+  const outcomes = results.map(({ batch: _, requestId: __, estimated: ___, body: ____, ...outcome }) => outcome);
+  t.deepEqual(await batches.listOutcomes(batch, { after: 0, limit: 100 }), outcomes);
+  t.deepEqual(await batches.listOutcomes(batch, { after: 10, limit: 3 }), outcomes.slice(10, 13));
+  const found = await batches.findOutcomes(batch, [30, 2, 99]);
+  t.deepEqual(new Set(found), new Set([outcomes[1], outcomes[29]]));
+  t.deepEqual(await batches.findOutcomes(batch, []), []);
+}
 
 async function keepsFirst(t: ExecutionContext, { batches }: Store): Promise<void> {
   const batch = newBatch();

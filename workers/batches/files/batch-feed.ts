@@ -44,6 +44,7 @@ export function createBatchFeed(deps: {
   const tried = new Map(retries.map((retry) => [retry.line, retry]));
   const waiting = createWaitingLines();
   const takenOut = new Map<number, Omit<WaitingLine, 'notBefore'>>();
+  let endedNow: number[] = [];
   const isToSkip = (line: number) => withResult.delete(line) || takenOut.has(line) || waiting.has(line);
   const cursor = createLineCursor({ files, inputFile, start, rules, isToSkip });
   const lines = createOrderedLines({ cursor, rules, readAhead: deps.readAhead });
@@ -89,7 +90,15 @@ export function createBatchFeed(deps: {
     next: async (now: number, mayQueue: MayQueue): Promise<NextLine | RefusedNextLine | undefined> =>
       (await nextWaiting(now, mayQueue)) ?? (await nextOfFile(mayQueue)),
     /** A line that was taken out has a result. */
-    ended: (line: number): void => void takenOut.delete(line),
+    ended(line: number): void {
+      if (takenOut.delete(line)) endedNow.push(line);
+    },
+    /** The lines that have ended since the last call. */
+    takeEnded(): number[] {
+      const ended = endedNow;
+      endedNow = [];
+      return ended;
+    },
     /** A line that was taken out comes back, to be tried again. Has no effect on any other line. */
     retry({ line, number, failures, losses, notBefore }: BatchRetry): void {
       const taken = takenOut.get(line);

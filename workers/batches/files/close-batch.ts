@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Batch, BatchResult } from '../../../shared/batches/batch.ts';
+import { FileGone, readLines } from '../../../shared/batches/read-lines.ts';
 import { nextTurn } from '../../../shared/concurrency/in-turn.ts';
 import type { Release } from '../../../shared/limits/release.ts';
 import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
@@ -9,7 +10,6 @@ import type { LineQueue, QueuedLine } from '../lines/line-queue.ts';
 import { failedLine, unfinished } from '../lines/line-results.ts';
 import type { WriteResult } from '../lines/write-results.ts';
 import { readNameAndModel } from './parse-line.ts';
-import { FileGone, readLines } from './read-lines.ts';
 
 /** A line without a result, and the job that it may have. */
 type OpenLine = Pick<BatchResult, 'batch' | 'line' | 'customId' | 'requestId'> & QueuedLine;

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import { type Batch, type BatchError, batchErrorsMax } from '../../../shared/batches/batch.ts';
 import type { BatchEvent } from '../../../shared/batches/batch-states.ts';
+import { FileGone, readLines } from '../../../shared/batches/read-lines.ts';
 import { createRests, type Rest } from '../../../shared/concurrency/in-turn.ts';
 import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 import { countRefusedFields, type LimitMetrics } from '../../../shared/process/metrics.ts';
 import type { Store } from '../../../shared/store/records/store.ts';
 import { type LineRules, parseLine } from './parse-line.ts';
-import { FileGone, readLines } from './read-lines.ts';
 
 type Verdict = Extract<BatchEvent, { type: 'validated' | 'refused' }>;
 

@@ -1,4 +1,5 @@
 import type { Batch, BatchResult, BatchUsage, ErrorCounts, StoredFile } from '../../../shared/batches/batch.ts';
+import { countError } from '../../../shared/batches/batch-progress.ts';
 import { moveBytesToFiles } from '../../../shared/batches/batch-room.ts';
 import type { BatchEvent } from '../../../shared/batches/batch-states.ts';
 import { nextTurn } from '../../../shared/concurrency/in-turn.ts';
@@ -15,9 +16,6 @@ const resultsAtOnce = 16;
 const blockCharacters = 262_144;
 const usageNames = ['promptTokens', 'cachedTokens', 'completionTokens'] as const;
 const dayMs = 86_400_000;
-/** A model server may answer any status, and each is counted. */
-const errorCodesMax = 50;
-const otherErrors = 'other';
 
 /**
  * Writes the output file and the error file of a batch: one line for each result, in the order of the input. An empty file is not written.
@@ -123,14 +121,6 @@ async function* blocks(
   }
   if (left !== 0) throw new Error(`${left} results of ${batch} are missing`);
   if (text !== '') yield Buffer.from(text);
-}
-
-/** Counts a failed line under the code of its error, or else under the status of its response. */
-function countError(counts: ErrorCounts, { error, status }: BatchResult): void {
-  const code = error?.code ?? `status_${status}`;
-  const isKnown = Object.hasOwn(counts, code) || Object.keys(counts).length < errorCodesMax;
-  const name = isKnown ? code : otherErrors;
-  counts[name] = (counts[name] ?? 0) + 1;
 }
 
 async function* results(store: Pick<Store, 'batches'>, batch: string): AsyncGenerator<BatchResult> {

@@ -1,10 +1,10 @@
 import { type Batch, type BatchResult, lineBytesMax } from '../../../shared/batches/batch.ts';
+import { resultIdOf } from '../../../shared/batches/batch-ids.ts';
 import { ApiError, errorStatus, nestedErrorBody } from '../../../shared/errors.ts';
 import type { TokenUsage } from '../../../shared/jobs/replies.ts';
 import { noTokens } from '../../failover/answer-usage.ts';
-import { resultIdOf } from './batch-job.ts';
 
-type Line = Pick<BatchResult, 'batch' | 'line' | 'customId' | 'requestId'>;
+type Line = Pick<BatchResult, 'batch' | 'line' | 'customId' | 'requestId' | 'model'>;
 type AskedLine = Line & Pick<Batch, 'errorFormat'>;
 
 /** The result of an answered line, for the output file. An answer that is too large is not stored, but it is charged. */
@@ -52,8 +52,8 @@ export function usageOf({ promptTokens, completionTokens, cachedTokens, estimate
   return { promptTokens, completionTokens, cachedTokens, estimated };
 }
 
-function named({ batch, line, customId, requestId }: Line): Line {
-  return { batch, line, customId, requestId };
+function named({ batch, line, customId, requestId, model }: Line): Line {
+  return { batch, line, customId, requestId, ...(model !== undefined && { model }) };
 }
 
 function tokensOf({ promptTokens, completionTokens, cachedTokens, estimated }: TokenUsage): TokenUsage {

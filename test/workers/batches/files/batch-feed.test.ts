@@ -1,5 +1,6 @@
 import test from 'ava';
 import type { BatchRetry } from '../../../../shared/batches/batch.ts';
+import { FileGone } from '../../../../shared/batches/read-lines.ts';
 import {
   createBatchFeed,
   type MayQueue,
@@ -7,7 +8,6 @@ import {
   type RefusedNextLine,
 } from '../../../../workers/batches/files/batch-feed.ts';
 import { createReadAhead } from '../../../../workers/batches/files/ordered-lines.ts';
-import { FileGone } from '../../../../workers/batches/files/read-lines.ts';
 import { requestIdOf } from '../../../../workers/batches/lines/batch-job.ts';
 import { batchOf, retryOf } from '../../../shared/store/batch-records.ts';
 import { lineOf } from '../../../support/batch-client.ts';

@@ -1,8 +1,9 @@
 import test from 'ava';
 import type { Batch } from '../../../../shared/batches/batch.ts';
+import { FileGone } from '../../../../shared/batches/read-lines.ts';
 import { createOrderedLines, createReadAhead } from '../../../../workers/batches/files/ordered-lines.ts';
 import type { BatchRules } from '../../../../workers/batches/files/parse-line.ts';
-import { createLineCursor, FileGone } from '../../../../workers/batches/files/read-lines.ts';
+import { createLineCursor } from '../../../../workers/batches/files/read-lines.ts';
 import { lineOf } from '../../../support/batch-client.ts';
 import { batchPlan, lineRules } from '../../../support/batch-plan.ts';
 import { memoryFiles } from '../../../support/memory-files.ts';

@@ -1,8 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import test from 'ava';
 import fc from 'fast-check';
+import { FileGone, readLines } from '../../../../shared/batches/read-lines.ts';
 import { createLineSplitter, type FileLine } from '../../../../shared/batches/split-lines.ts';
-import { FileGone, readLine, readLines } from '../../../../workers/batches/files/read-lines.ts';
+import { readLine } from '../../../../workers/batches/files/read-lines.ts';
 import { memoryFiles } from '../../../support/memory-files.ts';
 
 const lineBytesMax = 4_194_304;

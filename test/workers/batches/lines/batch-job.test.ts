@@ -1,14 +1,9 @@
 import test from 'ava';
 import { ulid } from 'ulid';
+import { resultIdOf } from '../../../../shared/batches/batch-ids.ts';
 import { parsePlanFile } from '../../../../shared/plan-file/plan-file.ts';
 import { isFileId } from '../../../../shared/store/file-store.ts';
-import {
-  batchJobOf,
-  batchJobSchema,
-  requestIdOf,
-  resultFileOf,
-  resultIdOf,
-} from '../../../../workers/batches/lines/batch-job.ts';
+import { batchJobOf, batchJobSchema, requestIdOf, resultFileOf } from '../../../../workers/batches/lines/batch-job.ts';
 import { planText } from '../../../support/plan-text.ts';
 import { readChat } from '../../../support/read-chat.ts';
 

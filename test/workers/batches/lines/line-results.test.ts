@@ -1,7 +1,7 @@
 import test from 'ava';
 import fc from 'fast-check';
+import { resultIdOf } from '../../../../shared/batches/batch-ids.ts';
 import { ApiError, validationError } from '../../../../shared/errors.ts';
-import { resultIdOf } from '../../../../workers/batches/lines/batch-job.ts';
 import {
   answeredLine,
   failedLine,
