@@ -41,15 +41,17 @@ type NewestProps<Item> = {
   newest: NewestItems<Item>;
   /** Name of the list, for the message while it loads. */
   what: string;
+  /** How many lines it usually takes. */
+  lines?: number;
   /** Instead of an empty list. */
-  empty: string;
+  empty: ComponentChildren;
   /** In a panel, which has several lists: what the button for more shows more of. */
   inPanel?: string;
   children: (items: Item[]) => ComponentChildren;
 };
 
 /** Shows the first items of a list, with a button for more. */
-export function NewestView<Item>({ newest, what, empty, inPanel, children }: NewestProps<Item>) {
+export function NewestView<Item>({ newest, what, lines = 1, empty, inPanel, children }: NewestProps<Item>) {
   const more = h(
     'button',
     { type: 'button', onClick: newest.showMore },
@@ -58,8 +60,9 @@ export function NewestView<Item>({ newest, what, empty, inPanel, children }: New
   return h(LoadedView<NonNullable<typeof newest.value>>, {
     loaded: newest,
     what,
+    lines,
     children: ({ data, has_more }) => [
-      data.length === 0 ? h('p', { class: inPanel ? 'quiet' : 'empty' }, empty) : children(data),
+      data.length === 0 ? h('div', { class: inPanel ? 'quiet' : 'empty' }, empty) : children(data),
       has_more && (inPanel ? h('div', { class: 'actions' }, more) : more),
     ],
   });
