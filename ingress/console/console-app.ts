@@ -14,7 +14,7 @@ import { Mark, ProductContext } from './page/product.ts';
 import type { ConsoleSettings } from './session/browser.ts';
 import type { Session, SessionState } from './session/session.ts';
 import { Sidebar } from './sidebar.ts';
-import { useTrial } from './try-it/use-trial.ts';
+import { type Trial, useTrial } from './try-it/use-trial.ts';
 
 type Props = { session: Session; api: Api; settings: ConsoleSettings };
 
@@ -44,10 +44,7 @@ export function ConsoleApp({ session, api, settings }: Props) {
     document.title = `${isSignedIn ? titleOf(route) : 'Sign in'} · ${product.name}`;
   }, [isSignedIn, place]);
 
-  const signOut = () => {
-    trial.consoleKey.revoke({ endsRequests: true }); // while there is a token for it
-    void session.signOut();
-  };
+  const signOut = () => void endConsoleKey(trial).then(() => session.signOut());
   const page = [
     h('a', { class: 'skip', href: '#main', onClick: (event: Event) => skip(event, main.current) }, 'Skip to content'),
     isSignedIn &&
@@ -98,6 +95,14 @@ function SignedOut({ state, signIn, settings: { docsUrl, product } }: SignedOutP
     h('p', { class: 'quiet' }, h('a', { href: docsUrl }, 'Documentation')),
   );
 }
+
+/** While there is a token for it. A slow API keeps no one from signing out. */
+function endConsoleKey({ consoleKey }: Trial): Promise<void> {
+  const waited = new Promise<void>((resolve) => setTimeout(resolve, signOutWaitsMs));
+  return Promise.race([consoleKey.revoke({ endsRequests: true }), waited]);
+}
+
+const signOutWaitsMs = 2_000;
 
 function useSession(session: Session): SessionState {
   const [state, setState] = useState(session.state());

@@ -15,7 +15,7 @@ import { skipTest } from '../support/skip-test.ts';
 const python = await findPython();
 if (python === undefined) skipTest(test, { title: 'the Python code that is shown', reason: noPython });
 
-const { browserTest, stack, openConsole } = openBrowserTests(test, {
+const { browserTest, browserTestAlone, stack, openConsole } = openBrowserTests(test, {
   modelServers: { firstTokenMs: 50, tokensPerSecond: 12 },
   models: startedModels,
 });
@@ -67,7 +67,7 @@ browserTest(
     t.is(await message(page).inputValue(), 'one\n');
     await page.getByLabel('Compare with').selectOption('medium-chat');
     await ask(page, 'And to ten?');
-    await page.getByText('The answers are complete.').waitFor({ timeout: 25000 }).catch(async () => t.log(await page.locator('main').innerText()));
+    await page.getByText('The answers are complete.').waitFor();
     t.is(await answer.count(), 3);
     const code = await programOf(page, 'curl');
     t.regex(code, /Be brief[\s\S]*Count to five[\s\S]*And to ten/);
@@ -144,7 +144,8 @@ browserTest('the shown code sends the same request', async (t) => {
   await console.requireClean(t);
 });
 
-browserTest('a stopped answer, an interrupted one and a refusal are labelled as such', async (t) => {
+/** Alone: the model that fails is used by others. */
+browserTestAlone('a stopped answer, an interrupted one and a refusal are labelled as such', async (t) => {
   await using console = await openConsole();
   const { page } = console;
   await console.goTo('try-it');
@@ -174,6 +175,7 @@ browserTest('a stopped answer, an interrupted one and a refusal are labelled as 
   await page.getByText('401 INVALID_KEY').waitFor();
   t.is(await page.getByRole('link', { name: 'Why it failed' }).count(), 1, 'it was not let in');
   await page.getByRole('button', { name: 'Use no key of mine' }).click();
+  for (const server of stack().modelServers) server.heal();
   await console.requireClean(t);
 });
 

@@ -14,8 +14,8 @@ export interface ConsoleKey {
    * one. Fails as `run` does, and with `ApiFailure` if no key can be made.
    */
   use(run: (key: string) => Promise<void>): Promise<void>;
-  /** Revokes the key, if there is one: as well as a browser can while the page is closed. */
-  revoke(leaving: Leaving): void;
+  /** Revokes the key, if there is one: as well as a browser can while the page is closed. Does not fail: the key ends in an hour. */
+  revoke(leaving: Leaving): Promise<void>;
   /** Forgets the key, which no one can revoke without a sign-in. */
   forget(): void;
 }
@@ -46,14 +46,16 @@ export function createConsoleKey(api: Pick<Api, 'call'>): ConsoleKey {
         await run((await take()).key);
       }
     },
-    revoke({ endsRequests }) {
+    async revoke({ endsRequests }) {
       const made = held;
       held = undefined;
-      void made
-        ?.then(({ id }) =>
-          api.call(`/v1/keys/${id}?end_requests=${endsRequests}`, { method: 'DELETE', keepalive: true }),
-        )
-        .catch(() => {}); // it ends in an hour
+      if (made === undefined) return;
+      try {
+        const { id } = await made;
+        await api.call(`/v1/keys/${id}?end_requests=${endsRequests}`, { method: 'DELETE', keepalive: true });
+      } catch {
+        // it ends in an hour
+      }
     },
     forget() {
       held = undefined;

@@ -36,11 +36,11 @@ export function TryItPage({ api, baseUrl, docsUrl, trial, held }: Props) {
 /** Its key is revoked when the page is left. What still runs then continues, unless the tab is closed. */
 function useConsoleKeyUntilLeft({ consoleKey }: Trial): void {
   useEffect(() => {
-    const close = () => consoleKey.revoke({ endsRequests: true });
+    const close = () => void consoleKey.revoke({ endsRequests: true });
     window.addEventListener('pagehide', close);
     return () => {
       window.removeEventListener('pagehide', close);
-      consoleKey.revoke({ endsRequests: false });
+      void consoleKey.revoke({ endsRequests: false });
     };
   }, [consoleKey]);
 }

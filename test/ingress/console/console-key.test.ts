@@ -1,4 +1,3 @@
-import { setImmediate as settle } from 'node:timers/promises';
 import test from 'ava';
 import type { Api } from '../../../ingress/console/api/api.ts';
 import { ApiFailure } from '../../../ingress/console/api/api-failure.ts';
@@ -72,16 +71,13 @@ test('another failure makes no new key, and a key that could not be made is aske
 
 test('leaving revokes the key, also one that is still being made, and the next request makes another', async (t) => {
   const { key, calls } = fakeApi();
-  key.revoke({ endsRequests: true });
+  await key.revoke({ endsRequests: true });
   t.deepEqual(calls, [], 'there is none');
   const using = key.use(async () => {});
-  key.revoke({ endsRequests: false });
-  await using;
-  await settle();
+  await Promise.all([using, key.revoke({ endsRequests: false })]);
   t.deepEqual(calls, ['POST /v1/keys/console', 'DELETE /v1/keys/key_1?end_requests=false']);
   await key.use(async () => {});
   key.forget();
-  key.revoke({ endsRequests: true });
-  await settle();
+  await key.revoke({ endsRequests: true });
   t.deepEqual(calls.slice(2), ['POST /v1/keys/console'], 'a forgotten key ends in an hour');
 });
