@@ -181,7 +181,7 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
       const buffer = Buffer.from('no JSON\n{}\n');
       const file = { name: `${'a'.repeat(120)}.jsonl`, mimeType: 'application/jsonl', buffer };
       await page.getByLabel(/^Drop a JSONL file/).setInputFiles(file);
-      await page.getByText('The service would refuse this file').waitFor();
+      await page.getByText('Correct them first').waitFor();
     },
   },
   'the overview of a new account': {

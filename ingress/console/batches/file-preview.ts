@@ -88,7 +88,7 @@ function Faults({ preview: { lines, examined, faults: ofForm }, faults }: Faults
       rows: faults,
       rowKey: ({ line, message }) => `${line} ${message}`,
       columns: [
-        { title: 'Line', cell: ({ line }) => line, holds: 'number' },
+        { title: 'Line', cell: ({ line }) => line },
         { title: 'Fault', cell: ({ message }) => message, holds: 'text' },
       ],
     }),
