@@ -15,7 +15,7 @@ import type { ConsoleSettings } from './session/browser.ts';
 import type { Session, SessionState } from './session/session.ts';
 import { ShortcutsDialog, useShortcuts } from './shortcuts.ts';
 import { Sidebar } from './sidebar.ts';
-import { useTrial } from './try-it/use-trial.ts';
+import { type Trial, useTrial } from './try-it/use-trial.ts';
 
 type Props = { session: Session; api: Api; settings: ConsoleSettings };
 
@@ -32,7 +32,7 @@ export function ConsoleApp({ session, api, settings }: Props) {
   const place = `${route.page}/${route.item ?? ''}${route.isTopUp ? 'top-up' : ''}`;
   const account = own.value?.account ?? (isSignedIn ? `user:${state.account}` : '');
   const held = useHeldKeys();
-  const trial = useTrial();
+  const trial = useTrial(api);
   const { open, setOpen } = useShortcuts({ isSignedIn, isOperator });
   // What has closed may have opened the other one.
   const closing = (what: typeof open) => () => setOpen((before) => (before === what ? undefined : before));
@@ -42,14 +42,14 @@ export function ConsoleApp({ session, api, settings }: Props) {
   useEffect(() => {
     if (isSignedIn) return;
     held.clear();
-    trial.clear();
+    trial.forget();
   }, [isSignedIn]);
 
   useEffect(() => {
     document.title = `${isSignedIn ? titleOf(route) : 'Sign in'} · ${product.name}`;
   }, [isSignedIn, place]);
 
-  const signOut = () => void session.signOut();
+  const signOut = () => void endConsoleKey(trial).then(() => session.signOut());
   const page = [
     h('a', { class: 'skip', href: '#main', onClick: (event: Event) => skip(event, main.current) }, 'Skip to content'),
     isSignedIn &&
@@ -114,6 +114,14 @@ function SignedOut({ state, signIn, settings: { docsUrl, product } }: SignedOutP
     h('p', { class: 'quiet' }, h('a', { href: docsUrl }, 'Documentation')),
   );
 }
+
+/** While there is a token for it. A slow API keeps no one from signing out. */
+function endConsoleKey({ consoleKey }: Trial): Promise<void> {
+  const waited = new Promise<void>((resolve) => setTimeout(resolve, signOutWaitsMs));
+  return Promise.race([consoleKey.revoke({ endsRequests: true }), waited]);
+}
+
+const signOutWaitsMs = 2_000;
 
 function useSession(session: Session): SessionState {
   const [state, setState] = useState(session.state());

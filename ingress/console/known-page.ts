@@ -56,14 +56,15 @@ const shown: Record<PageName, (props: PageProps) => ComponentChildren> = {
     item === undefined ? h(BatchesPage, { api }) : h(BatchPage, { api, id: item }),
   usage: ({ api, route: { isTopUp = false }, own }) =>
     h(UsagePage, { api, account: own.value?.account ?? '', isTopUp }),
-  keys({ api, held, trial }) {
+  keys({ api, held, trial, route: { isNewKey = false } }) {
     const tryOut = (key: FullKey) => {
       trial.startWith(key);
       window.location.hash = 'try-it';
     };
-    return h(KeysPage, { api, held, tryOut });
+    return h(KeysPage, { api, held, isNewKey, tryOut });
   },
-  webhooks: ({ api }) => h(WebhooksPage, { api }),
+  webhooks: ({ api, own, settings: { docsUrl } }) =>
+    h(WebhooksPage, { api, docsUrl, isOperator: own.value?.operator ?? false }),
   'try-it': ({ api, settings: { baseUrl, docsUrl }, trial, held }) =>
     h(TryItPage, { api, baseUrl, docsUrl, trial, held }),
   find({ api, route: { item, search = '' }, settings: { baseUrl, docsUrl } }) {

@@ -23,6 +23,7 @@ const styles = [
   'styles/usage.css',
   'styles/charts.css',
   'styles/service.css',
+  'styles/try-it.css',
   'packages/uplot.css',
 ];
 

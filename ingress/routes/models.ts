@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { validationError } from '../../shared/errors.ts';
-import type { PlanFile, Model as PlannedModel } from '../../shared/plan-file/plan-file.ts';
+import type { PlanFile, Model as PlannedModel, Prices } from '../../shared/plan-file/plan-file.ts';
 import type { Caller } from '../../shared/store/records/account.ts';
 import { mayUseModel } from '../../shared/store/records/key.ts';
 import { limitParameter, parseQuery } from '../api/lists.ts';
@@ -28,6 +28,10 @@ const model = z.strictObject({
   endpoints: z
     .array(z.string())
     .meta({ description: 'The endpoints that the model offers, as the plan file names them.' }),
+  price: z
+    .strictObject({ prompt: z.string(), cached: z.string(), completion: z.string(), currency: z.string() })
+    .optional()
+    .meta({ description: 'What a million tokens cost today, exact. Without it, the model has no price.' }),
 });
 
 const modelList = z.strictObject({ object: z.literal('list'), data: z.array(model) });
@@ -69,6 +73,7 @@ const exampleModel = {
   owned_by: 'service',
   tier: 'standard',
   endpoints: ['chat'],
+  price: { prompt: '0.15', cached: '0.075', completion: '0.6', currency: 'USD' },
 };
 
 const inAnthropicsFormat =
@@ -76,7 +81,7 @@ const inAnthropicsFormat =
 
 export const modelRoutes: readonly Route[] = [
   /**
-   * The models of the caller's plan that its key may use, in OpenAI's format plus `tier` and `endpoints`; in Anthropic's if
+   * The models of the caller's plan that its key may use, in OpenAI's format plus `tier`, `endpoints` and `price`; in Anthropic's if
    * the client sends `anthropic-version` (contract.md#d15-other-clients).
    */
   route({
@@ -94,12 +99,12 @@ export const modelRoutes: readonly Route[] = [
       example: { object: 'list', data: [exampleModel] },
     },
     anyOrigin: true,
-    async handle({ ctx, caller, planFile }) {
+    async handle({ ctx, caller, planFile, at }) {
       const models = included(caller, planFile);
       ctx.vary('anthropic-version');
       return isAnthropic(ctx)
         ? anthropicPage(models, ctx.querystring)
-        : { object: 'list' as const, data: models.map(present) };
+        : { object: 'list' as const, data: models.map((model) => present(model, planFile, at)) };
     },
   }),
   /**
@@ -118,7 +123,7 @@ export const modelRoutes: readonly Route[] = [
     refusals: ['NOT_FOUND'],
     params: { model: { description: 'The name of a model. It can contain slashes.', example: 'small-chat' } },
     anyOrigin: true,
-    async handle({ ctx, planFile, caller, params: { model: name } }) {
+    async handle({ ctx, planFile, caller, at, params: { model: name } }) {
       const meant = planFile.aliases[name] ?? name;
       const { plan, keyScope } = caller;
       const found = modelsOf(plan, planFile).find(([each]) => each === meant);
@@ -127,7 +132,7 @@ export const modelRoutes: readonly Route[] = [
       }
       const shown: [string, PlannedModel] = [name, found[1]];
       ctx.vary('anthropic-version');
-      return isAnthropic(ctx) ? presentForAnthropic(shown) : present(shown);
+      return isAnthropic(ctx) ? presentForAnthropic(shown) : present(shown, planFile, at);
     },
   }),
 ];
@@ -143,8 +148,19 @@ function included({ plan, keyScope }: Caller, planFile: PlanFile): [string, Plan
 }
 
 /** OpenAI's format requires `created` and `owned_by`. They have no meaning here: the plan file does not have the age of a model. */
-function present([id, { tier, endpoints }]: [string, PlannedModel]) {
-  return { id, object: 'model' as const, created: 0, owned_by: 'service', tier, endpoints: [...endpoints] };
+function present([id, { tier, endpoints }]: [string, PlannedModel], planFile: PlanFile, at: Date) {
+  const price = priceOf(planFile.aliases[id] ?? id, planFile, at);
+  const model = { id, object: 'model' as const, created: 0, owned_by: 'service', tier, endpoints: [...endpoints] };
+  return { ...model, ...(price && { price }) };
+}
+
+/** That of this day (UTC), as in reports of usage. */
+function priceOf(name: string, { prices = {}, currency }: Prices, at: Date) {
+  const today = at.toISOString().slice(0, 10);
+  const price = prices[name]?.findLast(({ from }) => from <= today);
+  if (price === undefined) return undefined;
+  const { prompt, cached = prompt, completion } = price;
+  return { prompt, cached, completion, currency };
 }
 
 function anthropicPage(models: readonly [string, PlannedModel][], querystring: string) {

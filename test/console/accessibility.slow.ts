@@ -23,13 +23,15 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
   'the keys of a new account': {
     account: 'new',
     fragment: 'keys',
-    fill: ({ page }) => page.getByText('You have no key yet.').waitFor(),
+    fill: ({ page }) => page.getByText('You have no key.').waitFor(),
   },
   'a new key and its confirmation dialog': {
     account: 'minter',
     fragment: 'keys',
     async fill({ page }) {
-      await page.getByRole('button', { name: 'Create the default key' }).click();
+      await page.getByRole('button', { name: 'Create a key' }).click();
+      await page.getByRole('dialog').getByLabel('Name').fill('minted');
+      await page.getByRole('dialog').getByRole('button', { name: 'Create' }).click();
       await page.getByRole('button', { name: 'Rotate' }).click();
       await page.getByRole('dialog').waitFor();
     },
@@ -69,13 +71,14 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
       await page.getByRole('button', { name: 'Create a key' }).click();
       const dialog = page.getByRole('dialog');
       await dialog.getByLabel('Name').fill('refused');
+      await dialog.getByText('Restrict this key').click();
       await dialog.getByLabel('Allowed addresses').fill('nonsense');
       for (const list of ['Endpoints', 'Models']) {
         await dialog.getByRole('group', { name: list }).getByLabel('Only these').check();
       }
       console.expectFailures();
       await dialog.getByRole('button', { name: 'Create' }).click();
-      await dialog.locator('.failure').waitFor();
+      await dialog.locator('.wrong').first().waitFor();
     },
   },
   'the confirmation of the end of a key in use': {
@@ -131,13 +134,23 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
       }
     },
   },
-  'an answer': {
+  'two answers side by side': {
     account: 'asker',
     fragment: 'try-it',
     async fill({ page }) {
-      await page.getByLabel('API key').fill(await stack().mintKey('asker'));
+      await page.getByLabel('Compare with').selectOption('medium-chat');
       await page.getByRole('button', { name: 'Send' }).click();
-      await page.getByText('The answer is complete.').waitFor();
+      await page.getByText('The answers are complete.').waitFor();
+      await page.setViewportSize({ width: 390, height: 900 });
+      await page.getByRole('button', { name: /^Settings: / }).click();
+    },
+  },
+  'the request as a program': {
+    account: 'asker',
+    fragment: 'try-it',
+    async fill({ page }) {
+      await page.getByRole('button', { name: 'Show the code' }).click();
+      await page.getByRole('dialog').waitFor();
     },
   },
   'a batch with errors in its file': {
@@ -172,7 +185,7 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
       const buffer = Buffer.from('no JSON\n{}\n');
       const file = { name: `${'a'.repeat(120)}.jsonl`, mimeType: 'application/jsonl', buffer };
       await page.getByLabel(/^Drop a JSONL file/).setInputFiles(file);
-      await page.getByText('The service would refuse this file').waitFor();
+      await page.getByText('Correct them first').waitFor();
     },
   },
   'the overview of a new account': {
@@ -279,7 +292,7 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
       console.expectFailures();
       await page.getByLabel('Tokens of each code').fill('9000000000000');
       await page.getByRole('button', { name: 'Create' }).click();
-      await page.locator('.failure').waitFor();
+      await page.locator('.wrong').waitFor();
     },
   },
   'the confirmation that a code is revoked': {
@@ -303,7 +316,7 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
       console.expectFailures();
       await page.getByLabel('Code', { exact: true }).fill('TOPUP-1');
       await page.getByRole('button', { name: 'Redeem' }).click();
-      await page.locator('.failure').waitFor();
+      await page.locator('.wrong').waitFor();
     },
   },
   'the list of accounts': {
@@ -337,7 +350,6 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
       await page.getByRole('button', { name: 'Create an endpoint' }).click();
       const dialog = page.getByRole('dialog');
       await dialog.getByLabel('URL').fill(`http://localhost:9/${'events'.repeat(20)}`);
-      await dialog.getByLabel('A batch has completed').check();
       await dialog.getByRole('button', { name: 'Create' }).click();
       await page.getByRole('button', { name: 'Send a test' }).click();
       await dialog.getByRole('button', { name: 'Send' }).click();
@@ -548,8 +560,11 @@ browserTest('everything works with the keyboard only: from sign-in to a revoked 
   await page.getByLabel('Name').waitFor();
   await keyboard.type('typist');
   await keyboard.press('Enter');
-  await page.getByText('You have no key yet.').waitFor();
-  await tabTo('Create the default key');
+  await page.getByText('You have no key.').waitFor();
+  await tabTo('Create a key');
+  await keyboard.press('Enter');
+  await page.getByRole('dialog').waitFor();
+  await keyboard.type('first');
   await keyboard.press('Enter');
   await page.locator('code.key').waitFor();
   await tabTo('I have stored it');

@@ -15,11 +15,17 @@ browserTest('a file of 200 lines goes from upload to download, and the progress 
   await console.goTo('batches');
   await console.signIn('batcher');
   await page.getByText('You have no batches yet.').waitFor();
+  const [sample] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('button', { name: 'Download a sample file' }).click(),
+  ]);
+  t.is((await readFile(await sample.path(), 'utf8')).match(/"model":"small-chat"/g)?.length, 3);
   await page.getByLabel(/^Drop a JSONL file/).setInputFiles(asFile('in.jsonl', linesOf(200)));
   await page.getByRole('heading', { name: 'in.jsonl' }).waitFor();
   const shown = await page.locator('.card .figures').innerText();
   t.regex(shown, /Lines\s+200\s/);
   t.regex(shown, /Model\s+small-chat\s/);
+  t.regex(shown, /Answer tokens, at most\s+800/);
   await page.getByRole('button', { name: 'Create the batch' }).click();
   await page.waitForURL(/#batches\/batch_[0-9A-Z]{26}$/);
   const bar = page.getByRole('progressbar', { name: 'Finished lines of in.jsonl' });
@@ -94,17 +100,27 @@ browserTest('the progress bar of an upload follows the bytes sent, and a stopped
 browserTest('errors in a file are shown by line and field', async (t) => {
   await using console = await openConsole();
   const { page } = console;
+  console.expectFailures();
   await console.goTo('batches');
   await console.signIn('careless');
-  const lines = [lineOf('good'), lineOf('good'), 'no JSON', lineOf('third').replace('POST', 'GET')];
+  const lines = [
+    lineOf('good'),
+    lineOf('good'),
+    'no JSON',
+    lineOf('third').replace('POST', 'GET'),
+    lineOf('other', { model: 'nope' }),
+  ];
   await page.getByLabel(/^Drop a JSONL file/).setInputFiles(asFile('bad.jsonl', lines.join('\n')));
   const seen = page.getByRole('region', { name: 'Faults of its lines' });
   await seen.waitFor();
   t.deepEqual(
     (await seen.locator('tbody tr').allInnerTexts()).map((row) => row.split('\t')[0]),
-    ['2', '3', '4'],
+    ['2', '3', '4', '5'],
   );
-  await page.getByRole('button', { name: 'Create the batch anyway' }).click();
+  await page.getByText('This file has 4 errors. Correct them first: a batch with errors does not run.').waitFor();
+  t.regex(await page.locator('.card .figures').innerText(), /Model\s+small-chat\s/, 'an unknown one is a fault');
+  t.is(await page.locator('.card button.primary').innerText(), 'Choose another file');
+  await page.getByRole('button', { name: 'Create it anyway' }).click();
   const faults = page.getByRole('region', { name: 'Errors by line' });
   await faults.waitFor();
   const rows = (await faults.locator('tbody tr').allInnerTexts()).map((row) => row.split('\t').slice(0, 2));
@@ -118,10 +134,9 @@ browserTest('errors in a file are shown by line and field', async (t) => {
   await console.goTo('batches');
   await page.getByLabel(/^Drop a JSONL file/).setInputFiles(asFile('empty.jsonl', ''));
   await page.getByText('The file has no lines.').waitFor();
-  t.true(await page.getByRole('button', { name: 'Create the batch' }).isDisabled());
+  t.true(await page.getByRole('button', { name: 'Create it anyway' }).isDisabled());
   await page.getByRole('button', { name: 'Choose another file' }).click();
 
-  console.expectFailures();
   const elsewhere = lineOf('x').replace('/v1/chat/completions', '/v1/nowhere');
   await page.getByLabel(/^Drop a JSONL file/).setInputFiles(asFile('elsewhere.jsonl', elsewhere));
   await page.getByRole('button', { name: 'Create the batch' }).click();
@@ -150,6 +165,8 @@ browserTest('reading a file can be stopped, and the first of many models are sho
   await page.getByText('Reading read.jsonl …').waitFor({ state: 'detached' });
   t.is(await page.locator('.failure').count(), 0);
 
+  const models = Array.from({ length: 12 }, (_, index) => ({ id: `m-${index}`, endpoints: ['chat'] }));
+  await page.route('**/v1/models', (route) => route.fulfill({ json: { object: 'list', data: models } }));
   await choose(Array.from({ length: 12 }, (_, index) => lineOf(`line-${index}`, { model: `m-${index}` })).join('\n'));
   await page.getByRole('heading', { name: 'read.jsonl' }).waitFor();
   t.regex(await page.locator('.card .figures').innerText(), /Models\s+m-0, m-1, .*m-9 and 2 more/);
@@ -164,7 +181,7 @@ browserTest('a running batch is cancelled after confirmation, and finished lines
   const slow = linesOf(400, { maxTokens: 40, content: 'a rather long answer, please '.repeat(4) });
   await page.getByLabel(/^Drop a JSONL file/).setInputFiles(asFile('slow.jsonl', slow));
   await page.getByRole('button', { name: 'Create the batch' }).click();
-  await page.getByText(/^[1-9]\d* of 400 lines/).waitFor();
+  await page.getByText(/^[1-9]\d* of 400 lines · [\d.]+ lines\/(s|min) · about .* left$/).waitFor();
   await page.getByRole('button', { name: 'Cancel' }).click();
   const dialog = page.getByRole('dialog', { name: 'Cancel this batch?' });
   t.regex(await dialog.innerText(), /Lines that have not run yet end as batch_cancelled and cost nothing/);
@@ -178,6 +195,27 @@ browserTest('a running batch is cancelled after confirmation, and finished lines
     page.getByRole('button', { name: 'Download failed lines' }).click(),
   ]);
   t.regex(await readFile(await file.path(), 'utf8'), /batch_cancelled/);
+  t.true(await page.getByRole('button', { name: /^Run the other lines \(\d+\)$/ }).isVisible());
+  await console.requireClean(t);
+});
+
+browserTest('lines that have failed are shown, and run again as a new batch', async (t) => {
+  await using console = await openConsole();
+  const { page } = console;
+  console.expectFailures(); // the model is asked for
+  await console.goTo('batches');
+  await console.signIn('repeater');
+  const lines = [lineOf('right'), lineOf('wrong', { model: 'nope' })];
+  await page.getByLabel(/^Drop a JSONL file/).setInputFiles(asFile('half.jsonl', lines.join('\n')));
+  await page.getByText('The service runs the others').waitFor();
+  await page.getByRole('button', { name: 'Create the batch anyway' }).click();
+  await page.getByText('1 done · 1 failed').waitFor();
+  await page.getByRole('region', { name: 'By the code of their error' }).waitFor();
+  const first = page.url();
+  await page.getByRole('button', { name: 'Run the failed lines again (1)' }).click();
+  await page.getByText('Runs again lines of').waitFor();
+  t.not(page.url(), first);
+  await page.getByText('1 failed', { exact: true }).waitFor();
   await console.requireClean(t);
 });
 

@@ -17,10 +17,11 @@ browserTest('a new account gets from sign-in to its first answer and its usage b
   const steps = page.getByRole('region', { name: 'First steps' });
   await steps.waitFor();
   await click('Create a key');
-  await click('Create the default key', 'button');
-  await page.getByRole('heading', { name: 'Your new key "default"' }).waitFor();
+  await page.getByRole('dialog').getByLabel('Name').fill('my program');
+  await click('Create', 'button');
+  await page.getByRole('heading', { name: 'Your new key "my program"' }).waitFor();
   await click('Try it', 'button');
-  await page.getByText('Your new key "default" is filled in.').waitFor();
+  await page.getByText('Your new key "my program" is used.').waitFor();
   await click('Send', 'button');
   await page.getByText('The answer is complete.').waitFor();
   await click('Overview');

@@ -11,8 +11,7 @@ browserTestAlone('a response whose connection is lost says so, and the text rece
   const { page } = console;
   await console.goTo('try-it');
   await console.signIn('cut-off');
-  await page.getByLabel('API key').fill(await stack().mintKey('cut-off'));
-  await page.getByLabel('Text of message 1').fill('Say much. '.repeat(40));
+  await page.getByRole('textbox', { name: 'Message' }).fill('Say much. '.repeat(40));
   await page.getByRole('button', { name: 'Send' }).click();
   await page.getByText('Streaming …').waitFor();
   console.expectFailures();
@@ -25,7 +24,6 @@ browserTestAlone('a response whose connection is lost says so, and the text rece
     /The connection was lost before the response was complete\. Try again\.\s+200 cut off · request req_/,
   );
   t.true((await page.locator('.answer').innerText()).length > 0);
-  await page.getByLabel('API key').fill('');
   await stack().startIngress();
   await console.requireClean(t);
 });
@@ -42,14 +40,17 @@ browserTestAlone('an unreachable API is reported, and a page continues when it i
   const { page } = console;
   await console.goTo('keys');
   await console.signIn('patient');
-  await page.getByText('You have no key yet.').waitFor();
+  await page.getByText('You have no key.').waitFor();
   console.expectFailures();
   const ingress = stack().ingresses.at(-1);
   ingress?.process.kill('SIGKILL');
   await ingress?.process.exited;
-  await page.getByRole('button', { name: 'Create the default key' }).click();
-  const failure = page.locator('section .failure');
+  await page.getByRole('button', { name: 'Create a key' }).click();
+  await page.getByRole('dialog').getByLabel('Name').fill('patient');
+  await page.getByRole('dialog').getByRole('button', { name: 'Create' }).click();
+  const failure = page.locator('dialog .failure').last();
   t.regex(await failure.innerText(), /The API cannot be reached\..*/);
+  await page.getByRole('button', { name: 'Go back' }).click();
 
   await page.getByRole('link', { name: 'Batches' }).click();
   await page.getByRole('button', { name: 'Try again' }).waitFor();
@@ -64,7 +65,7 @@ browserTestAlone('an unreachable issuer is reported, signed in or not', async (t
   const { page } = console;
   await console.goTo('keys');
   await console.signIn('stranded');
-  await page.getByText('You have no key yet.').waitFor();
+  await page.getByText('You have no key.').waitFor();
   console.expectFailures();
   await stack().identity[Symbol.asyncDispose]();
 

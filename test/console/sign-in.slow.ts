@@ -85,15 +85,17 @@ browserTest('an expired token is renewed, and its request is repeated', async (t
   const expired = await stack().identity.token('sleeper', { expiresIn: -60 });
   const statuses: number[] = [];
   page.on('response', (response) => {
-    if (response.url().endsWith('/v1/keys/developer')) statuses.push(response.status());
+    if (response.url().endsWith('/v1/keys') && response.request().method() === 'POST') statuses.push(response.status());
   });
   await page.route(
-    '**/v1/keys/developer',
+    '**/v1/keys',
     (route) => route.continue({ headers: { ...route.request().headers(), authorization: `Bearer ${expired}` } }),
     { times: 1 },
   );
   console.expectFailures();
-  await page.getByRole('button', { name: 'Create the default key' }).click();
+  await page.getByRole('button', { name: 'Create a key' }).click();
+  await page.getByRole('dialog').getByLabel('Name').fill('sleepy');
+  await page.getByRole('dialog').getByRole('button', { name: 'Create' }).click();
   await page.getByRole('button', { name: 'I have stored it' }).click();
   t.deepEqual(statuses.slice(0, 2), [401, 200]);
   await console.requireClean(t);

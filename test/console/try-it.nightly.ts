@@ -4,46 +4,118 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import test from 'ava';
+import type { Page } from 'playwright-core';
 import { startedModels } from '../stack/started-models.ts';
 import { openBrowserTests } from '../support/browser/browser-tests.ts';
 import { findPython, noPython, openExampleFolder } from '../support/documentation/run-examples.ts';
+import { createFurtherKeyClient } from '../support/further-key-client.ts';
+import { createKeyClient } from '../support/key-client.ts';
 import { skipTest } from '../support/skip-test.ts';
 
 const python = await findPython();
 if (python === undefined) skipTest(test, { title: 'the Python code that is shown', reason: noPython });
 
-const { browserTest, stack, openConsole } = openBrowserTests(test, {
+const { browserTest, browserTestAlone, stack, openConsole } = openBrowserTests(test, {
   modelServers: { firstTokenMs: 50, tokensPerSecond: 12 },
   models: startedModels,
 });
 
-browserTest('an answer streams with its times and tokens, and the key is stored nowhere', async (t) => {
-  const key = await stack().mintKey('trier');
-  await using console = await openConsole();
-  const { page } = console;
-  await console.goTo('try-it');
-  await console.signIn('trier');
-  await page.getByLabel('Text of message 1').fill('Count to five, slowly.');
-  await page.getByLabel('API key').fill(key);
-  await page.getByRole('button', { name: 'Send' }).click();
-  const answer = page.locator('.answer');
-  await page.getByText('Streaming …').waitFor();
-  const part = await answer.innerText();
-  await page.getByText('The answer is complete.').waitFor();
-  const whole = await answer.innerText();
-  t.true(whole.includes('Count to five, slowly.'), whole);
-  t.true(whole.startsWith(part) && part.length < whole.length, 'it appeared in parts');
-  const figures = await page.locator('section:has(#answer-title) .figures').innerText();
-  t.regex(figures, /Time to first token\n+[\d,]+ ms/);
-  t.regex(figures, /Prompt tokens\n+\d+\n/);
-  t.regex(figures, /Request ID\n+req_[0-9A-Z]{5}…[0-9A-Z]{5}/);
-  const [prompt = 0, completion = 0, total = 0] = ['Prompt tokens', 'Completion tokens', 'Total tokens'].map((name) =>
-    Number(new RegExp(`${name}\\n+(\\d+)`).exec(figures)?.[1]),
-  );
-  t.true(prompt > 0 && completion > 0);
-  t.is(total, prompt + completion);
-  await console.requireClean(t);
-});
+const message = (page: Page) => page.getByRole('textbox', { name: 'Message', exact: true });
+
+async function ask(page: Page, text: string): Promise<void> {
+  await message(page).fill(text);
+  await message(page).press('Enter');
+}
+
+/** Shows the request as a program, and returns its text. */
+async function programOf(page: Page, language: string): Promise<string> {
+  await page.getByRole('button', { name: 'Show the code' }).click();
+  await page.getByRole('dialog').getByLabel(language, { exact: true }).check();
+  const code = await page.locator('dialog pre code').innerText();
+  await page.getByRole('button', { name: 'Close' }).click();
+  return code;
+}
+
+browserTest(
+  'a person who is signed in has a conversation with nothing to paste, and the key of the page is revoked on leaving',
+  async (t) => {
+    await using console = await openConsole();
+    const { page } = console;
+    const calls: string[] = [];
+    page.on('request', (request) => {
+      const { pathname, search } = new URL(request.url());
+      if (/\/keys\/(console|key_)/.test(pathname)) calls.push(`${request.method()} ${pathname}${search}`);
+    });
+    await console.goTo('try-it');
+    await console.signIn('trier');
+    await page.getByLabel('System text').fill('Be brief.');
+    await ask(page, 'Count to five, slowly.');
+    const answer = page.locator('.answer:not(.waiting)');
+    await page.getByText('Streaming …').waitFor();
+    const part = await answer.innerText();
+    await page.getByText('The answer is complete.').waitFor();
+    const whole = await answer.innerText();
+    t.true(whole.includes('Count to five, slowly.'), whole);
+    t.true(whole.startsWith(part) && part.length < whole.length, 'it appeared in parts');
+    const figures = await page.locator('.timing').innerText();
+    t.regex(figures, /First token\n+[\d,.]+ m?s\n+Total\n+[\d.]+ s\n+Tokens\/s\n+[\d.]+\n+Tokens\n+\d+ \+ \d+\n/);
+    t.regex(figures, /Request\n+req_[0-9A-Z]{5}…[0-9A-Z]{5}/);
+    t.is(await message(page).inputValue(), '', 'ready for the next message');
+
+    await message(page).fill('one');
+    await message(page).press('Shift+Enter');
+    t.is(await message(page).inputValue(), 'one\n');
+    await page.getByLabel('Compare with').selectOption('medium-chat');
+    await ask(page, 'And to ten?');
+    await page.getByText('The answers are complete.').waitFor();
+    t.is(await answer.count(), 3);
+    const code = await programOf(page, 'curl');
+    t.regex(code, /Be brief[\s\S]*Count to five[\s\S]*And to ten/);
+
+    await page.getByRole('link', { name: 'Keys', exact: true }).click();
+    await page.getByText('was used by Try it').waitFor();
+    t.deepEqual(
+      calls.map((call) => call.replace(/key_\w+/, 'key')),
+      ['POST /v1/keys/console', 'DELETE /v1/keys/key?end_requests=false'],
+    );
+    await page.getByRole('link', { name: 'Try it' }).click();
+    t.is(await answer.count(), 3, 'the conversation is kept');
+    await page.getByRole('button', { name: 'Clear' }).click();
+    await page.getByText('No answer yet.').waitFor();
+    await console.requireClean(t);
+  },
+);
+
+browserTest(
+  'a key that another tab has replaced is replaced once, and sign-out and closing the tab revoke it',
+  async (t) => {
+    const user = createFurtherKeyClient(createKeyClient(stack()), 'twice');
+    const consoleKeys = async () => (await user.list()).filter(({ purpose }) => purpose === 'console');
+    await using console = await openConsole();
+    const { page } = console;
+    await console.goTo('try-it');
+    await console.signIn('twice');
+    await ask(page, 'One');
+    await page.getByText('The answer is complete.').waitFor();
+    const [first] = await consoleKeys();
+    await user.revoke(first?.id ?? ''); // as another tab does with a key of its own
+    console.expectFailures();
+    await ask(page, 'Two');
+    await page.locator('.turns > li').nth(1).getByText('Finish').waitFor();
+    const [second] = (await consoleKeys()).filter(({ state }) => state === 'active');
+    t.truthy(second);
+    await page.reload(); // no different from closing it
+    await page.getByRole('heading', { name: 'Try it' }).waitFor();
+    while ((await consoleKeys()).some(({ state }) => state === 'active')) await page.waitForTimeout(50);
+
+    await ask(page, 'Three');
+    await page.getByText('The answer is complete.').waitFor();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByRole('button', { name: 'Sign in' }).waitFor();
+    while ((await consoleKeys()).some(({ state }) => state === 'active')) await page.waitForTimeout(50);
+    t.pass();
+  },
+);
 
 browserTest('the shown code sends the same request', async (t) => {
   const key = await stack().mintKey('coder');
@@ -51,47 +123,41 @@ browserTest('the shown code sends the same request', async (t) => {
   const { page } = console;
   await console.goTo('try-it');
   await console.signIn('coder');
-  await page.getByLabel('Text of message 1').fill(`It's "five" & $KEY\n</script>`);
+  await message(page).fill(`It's "five" & $KEY\n</script>`);
   await page.getByLabel('Max output tokens').fill('64');
   await using folder = await openExampleFolder();
   const directory = folder.path;
-  const code = page.locator('pre code');
 
-  const curl = await run('bash', ['-c', await code.innerText()], { key, directory });
+  const curl = await run('bash', ['-c', await programOf(page, 'curl')], { key, directory });
   t.regex(curl, /"content":"You"/);
   t.regex(curl, /data: \[DONE\]/);
 
-  await page.getByLabel('Node.js').check();
-  await writeFile(join(directory, 'shown.mjs'), await code.innerText());
+  await writeFile(join(directory, 'shown.mjs'), await programOf(page, 'Node.js'));
   const node = await run(process.execPath, ['shown.mjs'], { key, directory });
   t.true(node.includes(`It's "five" & $KEY\n</script>`), node);
 
   if (python !== undefined) {
-    await page.getByLabel('Python').check();
-    await writeFile(join(directory, 'shown.py'), await code.innerText());
+    await writeFile(join(directory, 'shown.py'), await programOf(page, 'Python'));
     const printed = await run(python, ['shown.py'], { key, directory });
     t.true(printed.includes(`It's "five" & $KEY\n</script>`), printed);
   }
   await console.requireClean(t);
 });
 
-browserTest('a stopped answer, an interrupted one and a refusal are labelled as such', async (t) => {
-  const key = await stack().mintKey('stopper');
+/** Alone: the model that fails is used by others. */
+browserTestAlone('a stopped answer, an interrupted one and a refusal are labelled as such', async (t) => {
   await using console = await openConsole();
   const { page } = console;
   await console.goTo('try-it');
   await console.signIn('stopper');
   await page.getByRole('combobox', { name: 'Model', exact: true }).selectOption('medium-chat');
-  await page.getByLabel('API key').fill(key);
-  await page.getByLabel('Text of message 1').fill('Say much. '.repeat(80));
-  await page.getByRole('button', { name: 'Send' }).click();
+  await ask(page, 'Say much. '.repeat(80));
   await page.getByText('Streaming …').waitFor();
   await page.getByRole('button', { name: 'Stop' }).click();
   await page.getByText('Stopped before the answer was complete.').waitFor();
 
   for (const server of stack().modelServers) server.fail({ cutAfterChunks: 3 }, 'medium-chat');
-  await page.getByLabel('Text of message 1').fill('Break off in the middle of this');
-  await page.getByRole('button', { name: 'Send' }).click();
+  await ask(page, 'Break off in the middle of this');
   const failure = page.locator('.failure');
   t.regex(
     await failure.innerText(),
@@ -99,51 +165,55 @@ browserTest('a stopped answer, an interrupted one and a refusal are labelled as 
   );
   const help = await failure.getByRole('link', { name: 'What this means' }).getAttribute('href');
   t.is(help, `${stack().baseUrl}/docs/errors#UPSTREAM_INTERRUPTED`);
-  t.true((await page.locator('.answer').innerText()).length > 0, 'text received so far stays');
+  t.true((await page.locator('.answer').last().innerText()).length > 0, 'text received so far stays');
+  t.regex((await page.getByRole('link', { name: 'Why it failed' }).getAttribute('href')) ?? '', /^#requests\/req_/);
 
   console.expectFailures();
+  await page.getByRole('button', { name: 'Use another key' }).click();
   await page.getByLabel('API key').fill(`svc_${'0'.repeat(38)}`);
-  await page.getByRole('button', { name: 'Send' }).click();
+  await ask(page, 'With a key that is none');
   await page.getByText('401 INVALID_KEY').waitFor();
-  await page.getByLabel('API key').fill('');
+  t.is(await page.getByRole('link', { name: 'Why it failed' }).count(), 1, 'it was not let in');
+  await page.getByRole('button', { name: 'Use no key of mine' }).click();
+  for (const server of stack().modelServers) server.heal();
   await console.requireClean(t);
 });
 
 browserTest('each endpoint offers its models, streams or shows its answer, and its failures', async (t) => {
-  const key = await stack().mintKey('chooser');
   await using console = await openConsole();
   const { page } = console;
   await console.goTo('try-it');
   await console.signIn('chooser');
-  await page.getByLabel('API key').fill(key);
+  const endpoints = page.getByRole('combobox', { name: 'Endpoint' });
   const model = page.getByRole('combobox', { name: 'Model', exact: true });
-  const answer = page.locator('.answer');
-  for (const endpoint of ['Responses', 'Messages']) {
-    await page.getByLabel(endpoint, { exact: true }).check();
+  const reply = page.locator('.reply').last();
+  for (const [endpoint, answers] of [
+    ['Responses', 1],
+    ['Messages', 2],
+  ] as const) {
+    await endpoints.selectOption({ label: endpoint });
     t.deepEqual(await model.locator('option').allInnerTexts(), ['small-chat', 'medium-chat'], endpoint);
-    await page.getByLabel('Text of message 1').fill(`Tell me of ${endpoint}.`);
-    await page.getByRole('button', { name: 'Send' }).click();
+    await ask(page, `Tell me of ${endpoint}.`);
     await page.getByText('Streaming …').waitFor();
     await page.getByText('The answer is complete.').waitFor();
-    t.true((await answer.innerText()).includes(`Tell me of ${endpoint}.`));
-    const figures = await page.locator('section:has(#answer-title) .figures').innerText();
-    t.regex(figures, /Prompt tokens\n+\d+\n+Completion tokens\n+\d+\n+Total tokens\n+\d+\n/);
+    t.is(await page.locator('.reply').count(), answers);
+    t.true((await reply.locator('.answer').innerText()).includes(`Tell me of ${endpoint}.`));
+    t.regex(await reply.locator('.timing').innerText(), /Tokens\n+\d+ \+ \d+\n/);
   }
 
-  await page.getByLabel('Embeddings', { exact: true }).check();
+  await endpoints.selectOption({ label: 'Embeddings' });
   t.deepEqual(await model.locator('option').allInnerTexts(), ['small-embed']);
-  await page.getByText('No answer yet.').waitFor();
   await page.getByRole('button', { name: 'Send' }).click();
-  await page.getByText('The answer is complete.').waitFor();
-  t.regex(await answer.innerText(), /^Vector of 8 numbers: (-?0\.\d{4}(, )?){8}$/);
+  await page.locator('.reply').nth(2).getByText('Vector of').waitFor();
+  t.regex(await reply.locator('.answer').innerText(), /^Vector of 8 numbers: (-?0\.\d{4}(, )?){8}$/);
+  t.is(await page.getByRole('textbox', { name: 'Input' }).inputValue(), 'Where is Bonn?', 'it is kept');
 
   console.expectFailures();
-  await page.getByLabel('Messages', { exact: true }).check();
+  await endpoints.selectOption({ label: 'Messages' });
   await page.getByLabel('Max output tokens').fill('1000000');
-  await page.getByRole('button', { name: 'Send' }).click();
+  await ask(page, 'Too much');
   await page.getByText('max_tokens: expected at most 4096').waitFor();
   await page.getByText('400 VALIDATION_ERROR').waitFor();
-  await page.getByLabel('API key').fill('');
   await console.requireClean(t);
 });
 
@@ -155,20 +225,16 @@ browserTest('the shown code of each endpoint runs', async (t) => {
   await console.signIn('coders');
   await using folder = await openExampleFolder();
   const directory = folder.path;
-  const code = page.locator('pre code');
   const wanted = { Responses: /You said/, Messages: /You said/, Embeddings: /8 *\[/ };
   await page.getByLabel('Max output tokens').fill('4'); // of a slow model
   for (const [endpoint, expected] of Object.entries(wanted)) {
-    await page.getByLabel(endpoint, { exact: true }).check();
-    await page.getByRole('radio', { name: 'curl' }).check();
-    const curl = await run('bash', ['-c', await code.innerText()], { key, directory });
+    await page.getByRole('combobox', { name: 'Endpoint' }).selectOption({ label: endpoint });
+    const curl = await run('bash', ['-c', await programOf(page, 'curl')], { key, directory });
     t.regex(curl, /response\.incomplete|message_stop|"embedding"/, endpoint);
-    await page.getByRole('radio', { name: 'Node.js' }).check();
-    await writeFile(join(directory, 'shown.mjs'), await code.innerText());
+    await writeFile(join(directory, 'shown.mjs'), await programOf(page, 'Node.js'));
     t.regex(await run(process.execPath, ['shown.mjs'], { key, directory }), expected, endpoint);
     if (python === undefined) continue;
-    await page.getByRole('radio', { name: 'Python' }).check();
-    await writeFile(join(directory, 'shown.py'), await code.innerText());
+    await writeFile(join(directory, 'shown.py'), await programOf(page, 'Python'));
     t.regex(await run(python, ['shown.py'], { key, directory }), expected, endpoint);
   }
   await console.requireClean(t);

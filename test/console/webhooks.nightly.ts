@@ -26,10 +26,13 @@ browserTest(
     await page.getByRole('button', { name: 'Create an endpoint' }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByLabel('URL').fill('http://10.0.0.1/events');
+    const preselected = ['A batch has completed', 'A batch has failed', '80, 95 or 100 % of the quota'];
+    for (const event of preselected) await dialog.getByLabel(event).uncheck();
     await dialog.getByRole('button', { name: 'Create' }).click();
     const wrong = dialog.locator('.wrong');
     await wrong.first().waitFor();
     t.regex((await wrong.allTextContents()).join(), /at least one event/);
+    t.is(await dialog.locator('.failure').count(), 0, 'the fields say all of it');
     await dialog.getByLabel('A batch has completed').check();
     await dialog.getByRole('button', { name: 'Create' }).click();
     await dialog.getByLabel('URL').and(page.locator('[aria-invalid]')).waitFor();
@@ -69,6 +72,9 @@ browserTest('an endpoint is edited, disabled and enabled, its secret is rotated,
   await page.getByRole('button', { name: 'Create an endpoint' }).click();
   await dialog.getByLabel('URL').fill(address('before'));
   await dialog.getByLabel('A key expires within seven days').check();
+  await dialog.getByLabel('80, 95 or 100 % of the quota').uncheck();
+  await dialog.getByLabel('A batch has completed').uncheck();
+  await dialog.getByLabel('A batch has failed').uncheck();
   await dialog.getByRole('button', { name: 'Create' }).click();
   const first = await page.locator('code.key').textContent();
   await page.getByRole('button', { name: 'I have stored it' }).click();
@@ -109,7 +115,6 @@ browserTest('a failed delivery says why, is filtered by its state, and is sent a
   const dialog = page.getByRole('dialog');
   await page.getByRole('button', { name: 'Create an endpoint' }).click();
   await dialog.getByLabel('URL').fill(`http://localhost:${failing.port}/events`);
-  await dialog.getByLabel('A batch has completed').check();
   await dialog.getByRole('button', { name: 'Create' }).click();
   await page.getByRole('button', { name: 'I have stored it' }).click();
   await page.getByRole('button', { name: 'Send a test' }).click();

@@ -72,17 +72,28 @@ export type FieldErrors<Field extends string = string> = Partial<Record<Field, s
 
 /**
  * Takes a refusal apart (contract.md#b5-validation-errors): `name: expected …; allowed_ips[1]: expected …`. Messages about none of these
- * fields are left out; the failure itself has them.
+ * fields are left out; `beyondFields` has them.
  */
 export function fieldErrorsOf<Field extends string>(error: unknown, fields: readonly Field[]): FieldErrors<Field> {
   const found: FieldErrors<Field> = {};
   if (!(error instanceof ApiFailure) || error.code !== 'VALIDATION_ERROR') return found;
   for (const part of error.message.split('; ')) {
-    const [, path = '', index, message = ''] = /^([\w.]+)(?:\[(\d+)\])?: (.*)$/s.exec(part) ?? [];
+    const [, path = '', index, message = ''] = ofField.exec(part) ?? [];
     const field = fields.find((name) => name === path);
     if (field === undefined) continue;
     const said = index === undefined ? message : `entry ${Number(index) + 1}: ${message}`;
     found[field] = found[field] === undefined ? said : `${found[field]}; ${said}`;
   }
   return found;
+}
+
+const ofField = /^([\w.]+)(?:\[(\d+)\])?: (.*)$/s;
+
+/** What of a failure is not shown beside these fields; undefined if nothing is left. */
+export function beyondFields(error: unknown, fields: readonly string[]): unknown {
+  if (!(error instanceof ApiFailure) || error.code !== 'VALIDATION_ERROR') return error;
+  const parts = error.message.split('; ');
+  const rest = parts.filter((part) => !fields.includes(ofField.exec(part)?.[1] ?? ''));
+  if (rest.length === parts.length) return error;
+  return rest.length === 0 ? undefined : new ApiFailure(rest.join('; '), error);
 }

@@ -1,8 +1,14 @@
 import type { Session } from '../session/session.ts';
 import { ApiFailure, brokenOff, failureOf, unreachable } from './api-failure.ts';
 
-/** `body` is sent as JSON. `key` is an API key to call with, instead of the sign-in token. */
-type Call = { method?: 'GET' | 'POST' | 'PATCH' | 'DELETE'; body?: unknown; key?: string; signal?: AbortSignal };
+/** `body` is sent as JSON. `key` is an API key to call with, instead of the sign-in token. `keepalive`: it outlives the page. */
+type Call = {
+  method?: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  body?: unknown;
+  key?: string;
+  signal?: AbortSignal;
+  keepalive?: boolean;
+};
 
 type Transfer = { progress: Progress; signal: AbortSignal };
 
@@ -26,7 +32,7 @@ export function createApi({ baseUrl, session }: { baseUrl: string; session: Sess
 
   /** Returns the body of a successful response; reports its progress. */
   async function send(path: string, call: Call & { progress?: Progress }) {
-    const { method = 'GET', body, key, signal, progress } = call;
+    const { method = 'GET', body, key, signal, keepalive = false, progress } = call;
     const run = async (credential: string) => {
       const silence = createSilence(signal);
       try {
@@ -39,6 +45,7 @@ export function createApi({ baseUrl, session }: { baseUrl: string; session: Sess
           ...(body !== undefined && { body: JSON.stringify(body) }),
           signal: silence.signal,
           credentials: 'omit',
+          keepalive,
         }).catch(() => {
           signal?.throwIfAborted();
           throw unreachable();

@@ -1,8 +1,9 @@
 import { h } from 'preact';
 import type { Batch } from '../../routes/present-batch.ts';
 import { batchLink } from '../page/console-route.ts';
-import { formatCount, formatMs, formatTime } from '../page/format.ts';
+import { formatCost, formatCount, formatMs, formatTime } from '../page/format.ts';
 import { StateBadge } from '../page/icons.ts';
+import { ShortId } from '../page/identifiers.ts';
 import { type Figure, Figures, Table } from '../page/table.ts';
 import { batchState, endedAt, isUncounted, progressWords } from './batch-words.ts';
 
@@ -29,7 +30,7 @@ export function BatchSummary({ batch, href = batchLink(batch.id) }: Props) {
   );
 }
 
-type ProgressProps = { batch: Pick<Batch, 'status' | 'request_counts' | 'error_counts' | 'input_filename'> };
+type ProgressProps = { batch: Parameters<typeof progressWords>[0] & Pick<Batch, 'input_filename'> };
 
 /** The number of finished lines as a bar and as text; the bar has no value while the lines are not counted yet. */
 export function BatchProgress({ batch }: ProgressProps) {
@@ -52,20 +53,27 @@ type BatchError = NonNullable<Batch['errors']>['data'][number];
 const errorsShownMax = 100;
 
 /** Operators do not see the errors of its file. */
-type ShownBatch = Omit<Batch, 'errors' | 'metadata' | 'progress'> & Partial<Pick<Batch, 'errors'>>;
+type ShownBatch = Omit<Batch, 'errors' | 'metadata' | 'progress'> &
+  Partial<Pick<Batch, 'errors'>> & { progress: ShownProgress | null };
+type Progress = NonNullable<Batch['progress']>;
+type LineFailure = Pick<Progress['failures'][number], 'line' | 'code'> & Partial<Progress['failures'][number]>;
+type ShownProgress = Omit<Progress, 'failures'> & { failures: readonly LineFailure[] };
 
-/** What a batch took: times, tokens, and the errors of its lines and of its file. */
+/** What a batch took so far: times, tokens, cost, and the errors of its lines and of its file. */
 export function BatchDetail({ batch }: { batch: ShownBatch }) {
-  const { errors, error_counts: counts } = batch;
+  const { errors, progress } = batch;
+  const counts = batch.error_counts ?? progress?.error_counts ?? {};
   return [
     h(Figures, { figures: figuresOf(batch) }),
     errors && h(FileErrors, { found: errors.data }),
-    counts && Object.keys(counts).length > 0 && h(ErrorCounts, { counts }),
+    Object.keys(counts).length > 0 && h(ErrorCounts, { counts }),
+    progress !== null && progress.failures.length > 0 && h(FirstFailures, { failures: progress.failures }),
   ];
 }
 
 function figuresOf(batch: ShownBatch): Figure[] {
-  const { usage, created_at: created, in_progress_at: started, expires_at: expires } = batch;
+  const { created_at: created, in_progress_at: started, expires_at: expires, progress, retry_of: retryOf } = batch;
+  const usage = batch.usage ?? progress?.usage;
   const ended = endedAt(batch);
   const tokens = (count: number | undefined) => (count === undefined ? '–' : formatCount(count));
   return [
@@ -73,6 +81,14 @@ function figuresOf(batch: ShownBatch): Figure[] {
     ['Input tokens', tokens(usage?.input_tokens)],
     ['Output tokens', tokens(usage?.output_tokens)],
     ['Total tokens', tokens(usage?.total_tokens)],
+    ...(progress?.cost == null
+      ? []
+      : [
+          [
+            'Cost so far',
+            h('span', { title: progress.cost }, formatCost(progress.cost, progress.currency ?? '')),
+          ] as const,
+        ]),
     ['Duration', ended === null ? '–' : formatMs((ended - created) * 1_000)],
     ['Created', formatTime(created)],
     ['Started', started === null ? '–' : formatTime(started)],
@@ -80,6 +96,9 @@ function figuresOf(batch: ShownBatch): Figure[] {
     ['Model', batch.model ?? (isKnown(batch) ? 'several' : '–')],
     ['Endpoint', batch.endpoint],
     ['Created with', batch.key_id ?? 'sign-in token'],
+    ...(retryOf === null
+      ? []
+      : [['Runs again lines of', h(ShortId, { id: retryOf, what: 'batch ID', href: batchLink(retryOf) })] as const]),
   ];
 }
 
@@ -97,11 +116,44 @@ function ErrorCounts({ counts }: { counts: Readonly<Record<string, number>> }) {
       rows,
       rowKey: ([code]) => code,
       columns: [
-        { title: 'Code', cell: ([code]) => h('code', null, code) },
-        { title: 'Lines', holds: 'number', cell: ([, lines]) => formatCount(lines), sortBy: ([, lines]) => lines },
+        { title: 'Code', cell: ([code]) => h('code', null, code), phone: 'first' },
+        {
+          title: 'Lines',
+          holds: 'number',
+          cell: ([, lines]) => formatCount(lines),
+          sortBy: ([, lines]) => lines,
+          phone: 'end',
+        },
       ],
     }),
   ];
+}
+
+/** While it runs. Operators do not see what the account has written. */
+function FirstFailures({ failures }: { failures: readonly LineFailure[] }) {
+  const hasTexts = failures.some(({ message }) => message !== undefined);
+  return h(Table<LineFailure>, {
+    caption: failures.length === 1 ? 'The line that has failed' : `The first ${failures.length} lines that have failed`,
+    rows: failures,
+    rowKey: ({ line }) => String(line),
+    columns: [
+      { title: 'Line', cell: ({ line }) => formatCount(line), phone: 'first' },
+      ...(hasTexts
+        ? [{ title: 'custom_id', cell: ({ custom_id: id }: LineFailure) => id, phone: 'first' as const }]
+        : []),
+      { title: 'Code', cell: ({ code }) => h('code', null, code), phone: 'end' },
+      ...(hasTexts
+        ? [
+            {
+              title: 'Error',
+              cell: ({ message }: LineFailure) => message,
+              holds: 'text' as const,
+              phone: 'second' as const,
+            },
+          ]
+        : []),
+    ],
+  });
 }
 
 /** The API returns at most the first hundred. */

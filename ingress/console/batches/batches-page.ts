@@ -1,14 +1,19 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
+import type { Model } from '../../routes/models.ts';
 import type { Batch } from '../../routes/present-batch.ts';
 import type { Api } from '../api/api.ts';
+import { ApiFailure } from '../api/api-failure.ts';
 import { useLoaded, useNewest, usePolled } from '../api/use-loaded.ts';
-import { ConfirmDialog, DownloadButton } from '../page/actions.ts';
+import { ConfirmDialog, DownloadButton, saveFile, useDoing } from '../page/actions.ts';
+import { batchLink } from '../page/console-route.ts';
+import { formatCount } from '../page/format.ts';
 import { StateBadge } from '../page/icons.ts';
 import { ShortId } from '../page/identifiers.ts';
-import { LoadedView, NewestView } from '../page/loaded-view.ts';
+import { Failure, LoadedView, NewestView } from '../page/loaded-view.ts';
 import { BatchDetail, BatchProgress, BatchSummary } from './batch-detail.ts';
-import { batchState, canBeCancelled, isMoving } from './batch-words.ts';
+import { batchState, canBeCancelled, failedLines, isMoving, unrunLines } from './batch-words.ts';
+import { sampleFile } from './file-estimate.ts';
 import { UploadForm } from './upload-form.ts';
 
 const lookEveryMs = 1_500;
@@ -26,7 +31,8 @@ export function BatchesPage({ api }: { api: Api }) {
     h(NewestView<Batch>, {
       newest: loaded,
       what: 'your batches',
-      empty: 'You have no batches yet.',
+      lines: 6,
+      empty: ['You have no batches yet. ', h(SampleButton, { api })],
       children: (batches) =>
         h(
           'ul',
@@ -35,6 +41,24 @@ export function BatchesPage({ api }: { api: Api }) {
         ),
     }),
   ];
+}
+
+/** A file to begin with. */
+function SampleButton({ api }: { api: Api }) {
+  const doing = useDoing(async () => {
+    const { data } = await api.call<{ data: Model[] }>('/v1/models');
+    const text = sampleFile(data);
+    if (text === undefined) throw noChatModel();
+    saveFile(new Blob([text], { type: 'application/jsonl' }), 'sample.jsonl');
+  });
+  return [
+    h('button', { type: 'button', 'aria-disabled': doing.busy, onClick: doing.run }, 'Download a sample file'),
+    doing.error !== undefined && h(Failure, { error: doing.error }),
+  ];
+}
+
+function noChatModel(): ApiFailure {
+  return new ApiFailure('Your plan has no chat model.', { code: 'no chat model', status: 0 });
 }
 
 /** One batch of the account: its progress, its results, and what it took. */
@@ -62,6 +86,7 @@ export function BatchPage({ api, id }: { api: Api; id: string }) {
     h(LoadedView<Batch>, {
       loaded,
       what: 'the batch',
+      lines: 6,
       children: (batch) => [
         h('p', { class: 'wide-progress' }, h(BatchProgress, { batch })),
         h(Actions, { api, batch, cancel: () => setAsking(true) }),
@@ -74,6 +99,7 @@ export function BatchPage({ api, id }: { api: Api; id: string }) {
 
 function Actions({ api, batch, cancel }: { api: Api; batch: Batch; cancel: () => void }) {
   const { id, output_file_id: output, error_file_id: failed } = batch;
+  const isOver = !isMoving(batch) && failed !== null;
   return h(
     'div',
     { class: 'actions' },
@@ -81,8 +107,29 @@ function Actions({ api, batch, cancel }: { api: Api; batch: Batch; cancel: () =>
       h(DownloadButton, { api, path: contentOf(output), name: `${id}-output.jsonl`, label: 'Download results' }),
     failed &&
       h(DownloadButton, { api, path: contentOf(failed), name: `${id}-errors.jsonl`, label: 'Download failed lines' }),
+    isOver && failedLines(batch) > 0 && h(RetryButton, { api, batch, lines: 'failed' }),
+    isOver && unrunLines(batch) > 0 && h(RetryButton, { api, batch, lines: 'unfinished' }),
     canBeCancelled(batch) && h('button', { type: 'button', class: 'danger', onClick: cancel }, 'Cancel'),
   );
+}
+
+type RetryProps = { api: Api; batch: Batch; lines: 'failed' | 'unfinished' };
+
+/** Makes a batch of these lines, and goes to its page. */
+function RetryButton({ api, batch, lines }: RetryProps) {
+  const doing = useDoing(async () => {
+    const path = `/v1/batches/${batch.id}/retry`;
+    const created = await api.call<Batch>(path, { method: 'POST', body: { lines } });
+    window.location.hash = batchLink(created.id);
+  });
+  const words =
+    lines === 'failed'
+      ? `Run the failed lines again (${formatCount(failedLines(batch))})`
+      : `Run the other lines (${formatCount(unrunLines(batch))})`;
+  return [
+    h('button', { type: 'button', 'aria-disabled': doing.busy, onClick: doing.run }, words),
+    doing.error !== undefined && h(Failure, { error: doing.error }),
+  ];
 }
 
 function contentOf(file: string): string {

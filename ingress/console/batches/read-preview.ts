@@ -1,6 +1,15 @@
 /** A fault of a line, whose number is from 1. With a fault of its form the service refuses the file, otherwise only the line. */
 export type LineFault = { line: number; message: string; isOfForm: boolean };
 
+/** A model with the first line that names it. Its tokens are estimated for the whole file, those of its answers from the limits of its lines. */
+export type PreviewModel = {
+  name: string;
+  line: number;
+  lines: number;
+  tokens: number;
+  answerTokensMax: number | undefined;
+};
+
 /**
  * What a file of a batch holds. Lines are counted in the whole file, except those of white space; `models`, `endpoint` and `faults` are of
  * its first lines (`examined`). `endpoint` is that of the first line that names one. `tokens` are those of all prompts, estimated from the
@@ -9,14 +18,14 @@ export type LineFault = { line: number; message: string; isOfForm: boolean };
 export type Preview = {
   lines: number;
   examined: number;
-  models: string[];
+  models: PreviewModel[];
   endpoint: string | undefined;
   tokens: number;
   faults: LineFault[];
 };
 
 const examinedMax = 1_000;
-const faultsMax = 10;
+export const faultsMax = 10;
 const idLengthMax = 512;
 /** A line without an end is not collected beyond this. */
 const lineCharactersMax = 4_194_304;
@@ -43,7 +52,8 @@ export async function readPreview(file: Blob, signal: AbortSignal): Promise<Prev
 
 /** Collects what is known of the lines that were added so far. */
 function createExaminer() {
-  const [ids, models] = [new Set<string>(), new Set<string>()];
+  const ids = new Set<string>();
+  const models = new Map<string, PreviewModel>();
   const faults: LineFault[] = [];
   let [number, lines, characters] = [0, 0, 0];
   let [examined, examinedCharacters, examinedTokens] = [0, 0, 0];
@@ -58,7 +68,7 @@ function createExaminer() {
     const message = ofForm ?? facts.bodyFault;
     examinedTokens += tokens;
     if (id !== undefined) ids.add(id);
-    if (model !== undefined) models.add(model);
+    if (model !== undefined) models.set(model, withLine(models.get(model), { number, model, facts }));
     endpoint ??= url;
     if (message !== undefined && faults.length < faultsMax)
       faults.push({ line: number, message, isOfForm: ofForm !== undefined });
@@ -82,12 +92,49 @@ function createExaminer() {
     preview(): Preview {
       const tokensPerCharacter = examinedTokens / Math.max(1, examinedCharacters);
       const tokens = Math.round(examinedTokens + (characters - examinedCharacters) * tokensPerCharacter);
-      return { lines, examined, models: [...models], endpoint, tokens, faults };
+      const scale = lines / Math.max(1, examined);
+      return {
+        lines,
+        examined,
+        models: [...models.values()].map((model) => scaled(model, scale)),
+        endpoint,
+        tokens,
+        faults,
+      };
     },
   };
 }
 
-type Facts = { fault?: string; bodyFault?: string; model?: string; url?: string; id?: string; tokens?: number };
+type NumberedLine = { number: number; model: string; facts: Facts };
+
+/** One line without a limit leaves the tokens of all answers open. */
+function withLine(before: PreviewModel | undefined, { number, model, facts }: NumberedLine): PreviewModel {
+  const { line, lines, tokens, answerTokensMax } = before ?? { line: number, lines: 0, tokens: 0, answerTokensMax: 0 };
+  const { tokens: more = 0, answerTokensMax: limit } = facts;
+  const answers = answerTokensMax === undefined || limit === undefined ? undefined : answerTokensMax + limit;
+  return { name: model, line, lines: lines + 1, tokens: tokens + more, answerTokensMax: answers };
+}
+
+/** The lines that were not examined are like those that were. */
+function scaled({ name, line, lines, tokens, answerTokensMax: answers }: PreviewModel, scale: number): PreviewModel {
+  return {
+    name,
+    line,
+    lines,
+    tokens: Math.round(tokens * scale),
+    answerTokensMax: answers === undefined ? undefined : Math.round(answers * scale),
+  };
+}
+
+type Facts = {
+  fault?: string;
+  bodyFault?: string;
+  model?: string;
+  url?: string;
+  id?: string;
+  tokens?: number;
+  answerTokensMax?: number;
+};
 
 function factsOf(text: string): Facts {
   const line = parsed(text);
@@ -99,6 +146,7 @@ function factsOf(text: string): Facts {
     ...(typeof url === 'string' && { url }),
     ...(typeof id === 'string' && { id }),
     tokens: tokensOf(body),
+    ...answerLimitIn(url, body),
   };
   const fault = [
     [
@@ -111,6 +159,18 @@ function factsOf(text: string): Facts {
   const message = fault.find(([isRight]) => !isRight)?.[1];
   const bodyFault = isObject(body) ? 'body.model: expected the name of a model' : 'body: expected an object';
   return { ...facts, ...(message !== undefined && { fault: message }), ...(model === undefined && { bodyFault }) };
+}
+
+/** Endpoints whose answers have no tokens. */
+const withoutAnswers = /\/(embeddings|rerank)$/;
+
+/** The most tokens of an answer, if the line says so. */
+function answerLimitIn(url: unknown, body: unknown): { answerTokensMax?: number } {
+  if (typeof url === 'string' && withoutAnswers.test(url)) return { answerTokensMax: 0 };
+  if (!isObject(body)) return {};
+  const limit = body.max_completion_tokens ?? body.max_output_tokens ?? body.max_tokens;
+  const answers = typeof body.n === 'number' ? body.n : 1;
+  return typeof limit === 'number' ? { answerTokensMax: limit * answers } : {};
 }
 
 /** Members of a body that hold its prompt, in every endpoint of a batch. */

@@ -5,16 +5,16 @@ import type { Batch } from '../../routes/present-batch.ts';
 import type { Api } from '../api/api.ts';
 import { ApiFailure } from '../api/api-failure.ts';
 import { batchLink } from '../page/console-route.ts';
-import { useFocusedHeading } from '../page/focus.ts';
-import { formatBytes, formatCount } from '../page/format.ts';
+import { formatBytes } from '../page/format.ts';
 import { Failure } from '../page/loaded-view.ts';
-import { Figures, Table } from '../page/table.ts';
-import { type LineFault, type Preview, readPreview } from './read-preview.ts';
+import { type PlanFacts, readPlanFacts } from './file-estimate.ts';
+import { FilePreview } from './file-preview.ts';
+import { type Preview, readPreview } from './read-preview.ts';
 
 type State =
   | { name: 'idle' }
   | { name: 'reading'; file: File }
-  | { name: 'shown'; file: File; preview: Preview }
+  | { name: 'shown'; file: File; preview: Preview; plan: PlanFacts | undefined }
   | { name: 'uploading'; file: File; sent: number; total: number }
   | { name: 'creating'; file: File }
   | { name: 'failed'; error: unknown };
@@ -46,7 +46,8 @@ export function UploadForm({ api }: { api: Api }) {
         signal.throwIfAborted();
         throw unreadable(error);
       });
-      setState({ name: 'shown', file, preview });
+      const plan = await readPlanFacts(api, preview, signal).catch(() => signal.throwIfAborted());
+      setState({ name: 'shown', file, preview, plan: plan ?? undefined });
     });
 
   const submit = (file: File, { endpoint = usualEndpoint }: Preview) =>
@@ -160,70 +161,4 @@ function FileField({ isBusy, take }: { isBusy: boolean; take: (file: File) => vo
     }),
     h('p', { class: 'quiet' }, 'One request per line: custom_id, method POST, url such as /v1/chat/completions, body.'),
   );
-}
-
-type PreviewProps = { file: File; preview: Preview; confirm: () => void; cancel: () => void };
-
-/** What is in a file, before anything is sent. Its faults are shown, and do not keep it from being sent: the service decides. */
-function FilePreview({ file, preview, confirm, cancel }: PreviewProps) {
-  const heading = useFocusedHeading();
-  const { lines, models, endpoint, tokens, faults } = preview;
-  return h(
-    'div',
-    { class: 'card' },
-    h('h3', { tabIndex: -1, ref: heading }, file.name),
-    h(Figures, {
-      figures: [
-        ['Size', formatBytes(file.size)],
-        ['Lines', formatCount(lines)],
-        [models.length === 1 ? 'Model' : 'Models', namesOf(models)],
-        ['Endpoint', endpoint ?? '–'],
-        ['Prompt tokens, about', formatCount(tokens)],
-      ],
-    }),
-    h(Faults, { preview }),
-    h(
-      'div',
-      { class: 'actions' },
-      h(
-        'button',
-        { type: 'button', class: 'primary', onClick: confirm, disabled: lines === 0 },
-        faults.length === 0 ? 'Create the batch' : 'Create the batch anyway',
-      ),
-      h('button', { type: 'button', onClick: cancel }, 'Choose another file'),
-    ),
-  );
-}
-
-const modelsShownMax = 10;
-
-function namesOf(models: readonly string[]): string {
-  const shown = models.slice(0, modelsShownMax).join(', ') || '–';
-  const others = models.length - modelsShownMax;
-  return others > 0 ? `${shown} and ${formatCount(others)} more` : shown;
-}
-
-function Faults({ preview: { lines, examined, faults } }: { preview: Preview }) {
-  if (lines === 0) return h('p', { class: 'warning' }, 'The file has no lines.');
-  const where = examined < lines ? `the first ${formatCount(examined)} lines` : 'its lines';
-  if (faults.length === 0)
-    return h('p', { class: 'good' }, `No faults in the form of ${where}. The service checks all of it.`);
-  return [
-    h(
-      'p',
-      { class: 'warning' },
-      faults.some(({ isOfForm }) => isOfForm)
-        ? 'The service would refuse this file, and run none of its lines:'
-        : 'These lines would end with an error. The service runs the others:',
-    ),
-    h(Table<LineFault>, {
-      caption: `Faults of ${where}`,
-      rows: faults,
-      rowKey: ({ line }) => String(line),
-      columns: [
-        { title: 'Line', cell: ({ line }) => line },
-        { title: 'Fault', cell: ({ message }) => message, holds: 'text' },
-      ],
-    }),
-  ];
 }

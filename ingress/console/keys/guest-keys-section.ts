@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import type { GuestKey } from '../../routes/guest-keys.ts';
 import type { OwnKey } from '../../routes/present-key.ts';
 import type { Api } from '../api/api.ts';
-import { fieldErrorsOf } from '../api/api-failure.ts';
+import { beyondFields, fieldErrorsOf } from '../api/api-failure.ts';
 import { useLoaded } from '../api/use-loaded.ts';
 import { useDoing } from '../page/actions.ts';
 import { TextField } from '../page/fields.ts';
@@ -24,6 +24,7 @@ export function GuestKeys({ api }: { api: Api }) {
     const { key } = await api.call<GuestKey>('/v1/keys/guest', { method: 'POST', body });
     setDevice({ id: typed, key });
   });
+  const error = beyondFields(doing.error, ['device_id']);
   return h(
     'section',
     { 'aria-labelledby': 'guest-keys' },
@@ -45,7 +46,7 @@ export function GuestKeys({ api }: { api: Api }) {
       }),
       h('button', { type: 'submit', 'aria-disabled': doing.busy }, 'Get the key'),
     ),
-    doing.error !== undefined && h(Failure, { error: doing.error }),
+    error !== undefined && h(Failure, { error }),
     device && h(DeviceKey, { key: device.key, api, device, dismiss: () => setDevice(undefined) }),
   );
 }

@@ -1,5 +1,4 @@
 import { useState } from 'preact/hooks';
-import type { MintedKey } from '../../routes/developer-keys.ts';
 import type { CreatedKey, Key, SuccessorKey } from '../../routes/present-key.ts';
 import type { Api } from '../api/api.ts';
 
@@ -47,12 +46,6 @@ export function createKeyChanges({ api, held, changed }: Deps) {
     create: (fields: Record<string, unknown>) =>
       change(async () => {
         held.add(await api.call<CreatedKey>('/v1/keys', { method: 'POST', body: fields }));
-      }),
-    /** Another tab may have created it already: it is then masked, and was shown there. */
-    mint: () =>
-      change(async () => {
-        const { key } = await api.call<MintedKey>('/v1/keys/developer', { method: 'POST', body: {} });
-        if (!key.endsWith('*')) held.add({ name: 'default', key, endpoints: null, models: null });
       }),
     edit: ({ id }: Key, fields: Record<string, unknown>) =>
       change(() => api.call(`/v1/keys/${id}`, { method: 'PATCH', body: fields })),

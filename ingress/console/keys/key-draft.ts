@@ -75,7 +75,7 @@ function fieldsOf({ name, expiresAt, endpoints, models, allowedIps, limits, file
 }
 
 /** Seconds since 1970 as the local date and time, to the minute. */
-function localTime(seconds: number): string {
+export function localTime(seconds: number): string {
   const date = new Date(seconds * 1000);
   return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }

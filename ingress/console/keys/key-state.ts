@@ -22,9 +22,9 @@ export function restOf({ expires_at: expiresAt, valid_until: validUntil }: Shown
   return ends.length === 0 ? undefined : Math.min(...ends) * 1000 - now;
 }
 
-/** The default key, then further keys by name, so that a rotated key is beside its successor; then those that have ended, latest first. */
+/** By name, so that a rotated key is beside its successor; then those that have ended, latest first. */
 export function sortKeys<Shown extends ShownKey>(keys: readonly Shown[]): Shown[] {
-  const rankOf = (key: Shown) => (key.ended_at !== null ? 2 : key.default ? 0 : 1);
+  const rankOf = ({ ended_at: endedAt }: Shown) => (endedAt === null ? 0 : 1);
   return keys.toSorted((one, other) => {
     const byRank = rankOf(one) - rankOf(other);
     if (byRank !== 0) return byRank;
@@ -41,10 +41,23 @@ export function isEnding(key: ShownKey, now: number): boolean {
   return restMs !== undefined && restMs > 0 && restMs <= 7 * dayMs;
 }
 
+/** The keys that a program can use now: not that of the console, which holds it itself. */
+export function usableKeys<Shown extends ShownKey>(keys: readonly Shown[], now: number): Shown[] {
+  return keys.filter((key) => key.purpose === null && ['active', 'in grace'].includes(shownState(key, now)));
+}
+
+/** Of keys that will all end with their grace, the last one to end; undefined if there are other keys, or none. */
+export function lastInGrace<Shown extends ShownKey>(keys: readonly Shown[], now: number): Shown | undefined {
+  const usable = usableKeys(keys, now);
+  if (usable.some((key) => shownState(key, now) === 'active')) return undefined;
+  return usable.toSorted((one, other) => (restOf(other, now) ?? 0) - (restOf(one, now) ?? 0))[0];
+}
+
 /** What the API can change of this key (contract.md#i2-routes-of-further-keys). */
 export function possibleChanges(key: ShownKey, now: number): KeyChange[] {
   const state = shownState(key, now);
   if (key.ended_at !== null || state === 'rotated' || state === 'revoked') return [];
+  if (key.purpose === 'console') return ['revoke'];
   return [...(key.default ? [] : (['edit'] as const)), ...(state === 'active' ? (['rotate'] as const) : []), 'revoke'];
 }
 

@@ -2,9 +2,11 @@ import { h } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Key, ShownKey } from '../../routes/present-key.ts';
 import { useRepeated } from '../api/use-loaded.ts';
+import { requestsLink } from '../page/console-route.ts';
 import { formatCount, formatRest, formatTime } from '../page/format.ts';
 import { StateBadge, type Tone } from '../page/icons.ts';
 import { type Column, Table } from '../page/table.ts';
+import { TimeAgo } from '../page/time-ago.ts';
 import {
   isEnding,
   type KeyChange,
@@ -54,28 +56,59 @@ export function KeyTable<Shown extends ListedKey>({ caption, keys, allowed = all
       columns: [
         {
           title: 'Name and key',
-          cell: ({ name, key }) => [name, h('code', { class: 'masked-key' }, key)],
+          cell: (key) => [key.name, h('code', { class: 'masked-key' }, key.key), h(Purpose, { shown: key, now })],
           holds: 'text',
+          phone: 'first',
         },
-        { title: 'State', cell: (key) => h(State, { shown: key, now }) },
-        { title: 'Expires', cell: endOf },
-        { title: 'Last used', cell: ({ last_used_at: at }) => (at === null ? 'never' : formatTime(at)) },
+        { title: 'State', cell: (key) => h(State, { shown: key, now }), phone: 'end' },
+        { title: 'Expires', cell: endOf, phone: 'none' },
+        {
+          title: 'Last used',
+          cell: ({ last_used_at: at }) => (at === null ? 'never used' : ['used ', h(TimeAgo, { at })]),
+          phone: 'second',
+        },
         keys.some(({ usage }) => usage !== undefined) ? usageColumn : createdColumn,
         ...(allowed.length === 0
           ? []
-          : [{ title: 'Change', cell: (key: Shown) => h(Changes<Shown>, { shown: key, now, allowed, ask }) }]),
+          : [
+              {
+                title: 'Change',
+                cell: (key: Shown) => h(Changes<Shown>, { shown: key, now, allowed, ask }),
+                phone: 'last' as const,
+              },
+            ]),
       ],
     }),
   ];
 }
 
 const allChanges: readonly KeyChange[] = ['edit', 'rotate', 'revoke'];
-const createdColumn: Column<ShownKey> = { title: 'Created', cell: ({ created_at: at }) => formatTime(at) };
+const createdColumn: Column<ShownKey> = {
+  title: 'Created',
+  cell: ({ created_at: at }) => formatTime(at),
+  phone: 'second',
+};
 const usageColumn: Column<ListedKey> = {
   title: 'Used this month',
-  cell: ({ usage }) => (usage ? `${counted(usage.requests, 'request')}, ${counted(usage.tokens, 'token')}` : '–'),
+  cell: ({ id, name, usage }) =>
+    usage
+      ? h(
+          'a',
+          { href: requestsLink({ key_id: id }), title: `Requests with ${name}` },
+          `${counted(usage.requests, 'request')}, ${counted(usage.tokens, 'token')}`,
+        )
+      : '–',
   holds: 'text',
+  phone: 'second',
 };
+
+/** The key that the console made for itself says so. */
+function Purpose({ shown, now }: { shown: ShownKey; now: number }) {
+  if (shown.purpose !== 'console') return null;
+  const [rest] = formatRest(restOf(shown, now) ?? 0).match(/^\d+ \S+/) ?? [''];
+  const isUsed = shown.ended_at === null && shownState(shown, now) === 'active';
+  return h('span', { class: 'key-note' }, isUsed ? `used by Try it, ends in ${rest}` : 'was used by Try it');
+}
 
 function Search({ wanted, setWanted }: { wanted: string; setWanted: (wanted: string) => void }) {
   return h(

@@ -3,29 +3,38 @@ import { useId, useState } from 'preact/hooks';
 import type { Key } from '../../routes/present-key.ts';
 import type { Api } from '../api/api.ts';
 import { useLoaded } from '../api/use-loaded.ts';
-import { ConfirmDialog, useDoing } from '../page/actions.ts';
-import { Choice, TextField } from '../page/fields.ts';
 import { useFocusedHeading } from '../page/focus.ts';
+import { formatRest } from '../page/format.ts';
 import { CopyButton } from '../page/identifiers.ts';
-import { Failure, LoadedView } from '../page/loaded-view.ts';
+import { LoadedView } from '../page/loaded-view.ts';
 import { GuestKeys } from './guest-keys-section.ts';
 import { createKeyChanges, type FullKey, type HeldKeys } from './held-keys.ts';
+import { RevokeDialog, RotateDialog } from './key-dialogs.ts';
 import { KeyForm } from './key-form.ts';
-import { shownState, wasUsedInTheLastDay } from './key-state.ts';
+import { lastInGrace, restOf, usableKeys } from './key-state.ts';
 import { KeyTable } from './key-table.ts';
 
 type OpenDialog = { what: 'create' } | { what: 'edit' | 'rotate' | 'revoke'; key: Key };
 type Props = {
   api: Api;
   held: HeldKeys;
+  /** Whether the address asks for the dialog of a new key. */
+  isNewKey: boolean;
   /** Opens "Try it" with this key. */
   tryOut: (key: FullKey) => void;
 };
 
-export function KeysPage({ api, held, tryOut }: Props) {
+export function KeysPage({ api, held, isNewKey, tryOut }: Props) {
   const loaded = useLoaded((signal) => api.call<{ data: Key[] }>('/v1/keys', { signal }), []);
   const changes = createKeyChanges({ api, held, changed: loaded.reload });
-  const [asking, setAsking] = useState<OpenDialog>();
+  const [chosen, setAsking] = useState<OpenDialog>();
+  const asking = isNewKey ? ({ what: 'create' } as const) : chosen;
+  const keys = loaded.value?.data ?? [];
+
+  function close(): void {
+    setAsking(undefined);
+    if (isNewKey) window.location.replace('#keys'); // the same link opens it again
+  }
 
   return [
     h('h1', { tabIndex: -1 }, 'Keys'),
@@ -45,13 +54,9 @@ export function KeysPage({ api, held, tryOut }: Props) {
     h(LoadedView<{ data: Key[] }>, {
       loaded,
       what: 'your keys',
+      lines: 6,
       children: ({ data }) => [
-        h(Start, {
-          keys: data,
-          create: () => setAsking({ what: 'create' }),
-          mint: changes.mint,
-          reload: loaded.reload,
-        }),
+        h(Start, { keys: data, create: () => setAsking({ what: 'create' }), reload: loaded.reload }),
         data.length > 0 &&
           h(KeyTable<Key>, {
             caption: 'Keys of your account',
@@ -60,7 +65,7 @@ export function KeysPage({ api, held, tryOut }: Props) {
           }),
       ],
     }),
-    asking && h(Dialog, { api, asking, changes, close: () => setAsking(undefined) }),
+    asking && h(Dialog, { api, asking, keys, changes, close }),
     h(GuestKeys, { api }),
   ];
 }
@@ -68,25 +73,27 @@ export function KeysPage({ api, held, tryOut }: Props) {
 type DialogProps = {
   api: Api;
   asking: OpenDialog;
+  keys: readonly Key[];
   changes: ReturnType<typeof createKeyChanges>;
   close: () => void;
 };
 
-function Dialog({ api, asking, changes, close }: DialogProps) {
+function Dialog({ api, asking, keys, changes, close }: DialogProps) {
   if (asking.what === 'create') return h(KeyForm, { api, save: changes.create, close });
   const { what, key } = asking;
   if (what === 'edit') return h(KeyForm, { api, shown: key, save: (fields) => changes.edit(key, fields), close });
   if (what === 'rotate') return h(RotateDialog, { shown: key, run: (grace) => changes.rotate(key, grace), close });
-  return h(RevokeDialog, { shown: key, run: (endsRequests) => changes.revoke(key, endsRequests), close });
+  const others = keys.filter(({ id }) => id !== key.id);
+  return h(RevokeDialog, { shown: key, others, run: (endsRequests) => changes.revoke(key, endsRequests), close });
 }
 
-type StartProps = { keys: readonly Key[]; create: () => void; mint: () => Promise<void>; reload: () => void };
+type StartProps = { keys: readonly Key[]; create: () => void; reload: () => void };
 
-/** Buttons for new keys. They say so if the account has no key that can be used. */
-function Start({ keys, create, mint, reload }: StartProps) {
-  const doing = useDoing(mint);
-  const isUsable = keys.some((key) => ['active', 'in grace'].includes(shownState(key, Date.now())));
-  const hasDefault = keys.some((key) => key.default);
+/** The button for a new key. It says so if no program has a key, or only one that ends soon. */
+function Start({ keys, create, reload }: StartProps) {
+  const now = Date.now();
+  const isUsable = usableKeys(keys, now).length > 0;
+  const last = lastInGrace(keys, now);
   return h(
     'section',
     { class: isUsable ? '' : 'empty', 'aria-label': 'New keys' },
@@ -94,19 +101,23 @@ function Start({ keys, create, mint, reload }: StartProps) {
       h(
         'p',
         null,
-        keys.length === 0 ? 'You have no key yet.' : 'You have no active key: no program can call the API as you.',
+        keys.length === 0
+          ? 'You have no key. Create one to call the API.'
+          : 'You have no active key. Create one to call the API.',
+      ),
+    last &&
+      h(
+        'p',
+        { role: 'status', class: 'warning' },
+        `Only the old key "${last.name}" is left. It stops working in ${formatRest(restOf(last, now) ?? 0)}. Create a key before that.`,
       ),
     h(
       'div',
       { class: 'actions' },
       h('button', { type: 'button', class: 'primary', onClick: create }, 'Create a key'),
-      !hasDefault &&
-        h('button', { type: 'button', 'aria-disabled': doing.busy, onClick: doing.run }, 'Create the default key'),
       h('button', { type: 'button', onClick: reload }, 'Refresh'),
+      h('a', { href: '#usage' }, 'Usage by key'),
     ),
-    !hasDefault &&
-      h('p', { class: 'quiet' }, 'An account can have one default key, which has no settings and no end of its own.'),
-    doing.error !== undefined && h(Failure, { error: doing.error }),
   );
 }
 
@@ -135,83 +146,4 @@ function NewKey({ shown: { name, key }, tryOut, dismiss }: NewKeyProps) {
       h('button', { type: 'button', onClick: dismiss }, 'I have stored it'),
     ),
   );
-}
-
-type KeyDialogProps = { shown: Key; close: () => void };
-
-const graces = { none: 'none', hour: '1 hour', day: '1 day', week: '7 days' };
-type Grace = keyof typeof graces;
-const graceSeconds: Record<Grace, number> = { none: 0, hour: 3_600, day: 86_400, week: 604_800 };
-
-/** Asks for how long the old key stays valid. */
-function RotateDialog({ shown, run, close }: KeyDialogProps & { run: (graceSeconds: number) => Promise<void> }) {
-  const [grace, setGrace] = useState<Grace>('day');
-  return h(
-    ConfirmDialog,
-    { title: 'Rotate this key?', action: 'Rotate', run: () => run(graceSeconds[grace]), close },
-    h(
-      'p',
-      null,
-      h(KeyName, { shown }),
-      ' gets a successor, which is shown once. It has the same settings. Quota, usage and the limits of your plan stay the same.',
-    ),
-    h(Choice<Grace>, { legend: 'Grace for the old key', options: graces, chosen: grace, choose: setGrace }),
-    h(
-      'p',
-      { role: 'status' },
-      grace === 'none'
-        ? 'The old key stops working everywhere, immediately: programs that use it get 401 INVALID_KEY.'
-        : `The old key works for ${graces[grace]} more, but not beyond its own end. You can revoke it before.`,
-    ),
-  );
-}
-
-type Revocation = KeyDialogProps & { run: (endsRequests: boolean) => Promise<void> };
-
-/** For a key in use, its name has to be typed. What the key has begun ends with it, unless the user says otherwise. */
-function RevokeDialog({ shown, run, close }: Revocation) {
-  const [typed, setTyped] = useState('');
-  const [endsRequests, setEndsRequests] = useState(true);
-  const [isInUse] = useState(() => wasUsedInTheLastDay(shown, Date.now()));
-  const isReady = !isInUse || wordsIn(typed) === wordsIn(shown.name);
-  return h(
-    ConfirmDialog,
-    {
-      title: 'Revoke this key?',
-      action: 'Revoke',
-      isDangerous: true,
-      isReady,
-      close,
-      run: () => run(endsRequests),
-    },
-    h(
-      'p',
-      null,
-      h(KeyName, { shown }),
-      ' stops working everywhere, immediately: programs that use it get 401 INVALID_KEY.',
-    ),
-    h(
-      'label',
-      null,
-      h('input', {
-        type: 'checkbox',
-        checked: endsRequests,
-        onChange: ({ currentTarget }: { currentTarget: HTMLInputElement }) => setEndsRequests(currentTarget.checked),
-      }),
-      'End its requests and batches, and those of keys that it has replaced. Otherwise they continue, and use your quota.',
-    ),
-    isInUse && [
-      h('p', { class: 'warning' }, 'This key was used in the last 24 hours.'),
-      h(TextField, { label: `Type its name to confirm: ${shown.name}`, value: typed, change: setTyped }),
-    ],
-  );
-}
-
-/** As a page shows it: white space is one space. */
-function wordsIn(text: string): string {
-  return text.trim().replace(/\s+/g, ' ');
-}
-
-function KeyName({ shown: { name, key } }: { shown: Key }) {
-  return [h('strong', null, name), ' (', h('code', null, key), ')'];
 }

@@ -2,7 +2,7 @@ import { h } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { CreatedTopUpCode, ShownTopUpCode } from '../../routes/top-up-codes.ts';
 import type { Api } from '../api/api.ts';
-import { fieldErrorsOf } from '../api/api-failure.ts';
+import { beyondFields, fieldErrorsOf } from '../api/api-failure.ts';
 import { useNewest } from '../api/use-loaded.ts';
 import { ConfirmDialog, saveFile, useDoing } from '../page/actions.ts';
 import { accountLink, type CodeState, codeStates, codesLink } from '../page/console-route.ts';
@@ -59,6 +59,7 @@ function goToCodes(state: CodeState | undefined): void {
 
 const empty = { tokens: '', count: '1', expiresAt: '', note: '' };
 type Draft = typeof empty;
+const codeFields = ['tokens', 'count', 'expires_at', 'note'] as const;
 
 /** `create` sends these fields of the API. */
 function CreateCodesForm({ create }: { create: (fields: object) => Promise<void> }) {
@@ -67,7 +68,8 @@ function CreateCodesForm({ create }: { create: (fields: object) => Promise<void>
     await create(fieldsOf(draft));
     setDraft(empty);
   });
-  const errors = fieldErrorsOf(doing.error, ['tokens', 'count', 'expires_at', 'note']);
+  const errors = fieldErrorsOf(doing.error, codeFields);
+  const error = beyondFields(doing.error, codeFields);
   const field = (name: keyof Draft) => ({
     value: draft[name],
     change: (value: string) => setDraft((now) => ({ ...now, [name]: value })),
@@ -104,7 +106,7 @@ function CreateCodesForm({ create }: { create: (fields: object) => Promise<void>
       }),
     ),
     h('button', { type: 'submit', class: 'primary', 'aria-disabled': doing.busy }, 'Create'),
-    doing.error !== undefined && h(Failure, { error: doing.error }),
+    error !== undefined && h(Failure, { error }),
   );
 }
 

@@ -4,7 +4,7 @@ import type { Model } from '../../routes/models.ts';
 import type { Key } from '../../routes/present-key.ts';
 import type { Api } from '../api/api.ts';
 import { type LoadState, useLoaded } from '../api/use-loaded.ts';
-import { shownState } from '../keys/key-state.ts';
+import { usableKeys } from '../keys/key-state.ts';
 import { Choice, namedOptions, Select } from '../page/fields.ts';
 import { CopyButton } from '../page/identifiers.ts';
 import { Panel } from '../page/loaded-view.ts';
@@ -49,8 +49,7 @@ export function CallTheApi({ baseUrl, keys, api }: { baseUrl: string; keys: Load
   const [chosen, setModel] = useState<string>();
   const names = (models.value?.data ?? []).map(({ id }) => id);
   const model = chosen ?? names[0] ?? 'model';
-  const usable = (keys.value?.data ?? []).filter((key) => ['active', 'in grace'].includes(shownState(key, Date.now())));
-  const [key] = usable;
+  const [key] = usableKeys(keys.value?.data ?? [], Date.now());
   const program = programFor(language, { baseUrl, model });
   return h(
     Panel,

@@ -61,7 +61,7 @@ export function OverviewPage({ api, baseUrl, docsUrl, held, isOperator }: Props)
     h(FirstSteps, {
       // Operators work with the accounts of others.
       isKnown: !isOperator && [quota, keys, latest].every(({ value }) => value !== undefined),
-      hasKey: (keys.value?.data.length ?? 0) > 0,
+      hasKey: keys.value?.data.some(({ purpose }) => purpose === null) ?? false,
       hasRequest: request !== undefined,
       isUsed: (quota.value?.used ?? 0) > 0 || request?.charged_tokens != null,
       holdsKey: held.fresh.length > 0,

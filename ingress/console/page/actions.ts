@@ -1,6 +1,7 @@
 import { type ComponentChildren, h } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import type { Api } from '../api/api.ts';
+import { beyondFields } from '../api/api-failure.ts';
 import { LabelledInput } from './fields.ts';
 import { formatBytes } from './format.ts';
 import { Failure } from './loaded-view.ts';
@@ -42,13 +43,16 @@ type Props = {
   isDangerous?: boolean;
   /** Whether it can be confirmed yet. */
   isReady?: boolean;
+  /** Fields in it that show what the API says of them. */
+  fields?: readonly string[];
   run: () => Promise<void>;
   close: () => void;
   children?: ComponentChildren;
 };
 
 /** Asks for confirmation. Stays open while the action runs, and shows its error if it fails. */
-export function ConfirmDialog({ title, action, isDangerous = false, isReady = true, run, close, children }: Props) {
+export function ConfirmDialog(props: Props) {
+  const { title, action, isDangerous = false, isReady = true, fields = [], run, close, children } = props;
   const dialog = useRef<HTMLDialogElement>(null);
   const titleId = useId();
   // Closed before it is removed: the browser then restores the focus.
@@ -57,6 +61,8 @@ export function ConfirmDialog({ title, action, isDangerous = false, isReady = tr
     await run();
     leave();
   });
+
+  const error = beyondFields(doing.error, fields);
 
   useEffect(() => dialog.current?.showModal(), []);
 
@@ -73,7 +79,7 @@ export function ConfirmDialog({ title, action, isDangerous = false, isReady = tr
       { onSubmit: doing.run },
       h('h2', { id: titleId }, title),
       children,
-      doing.error !== undefined && h(Failure, { error: doing.error }),
+      error !== undefined && h(Failure, { error }),
       h(
         'div',
         { class: 'actions' },

@@ -62,7 +62,8 @@ export type RequestFilter = Partial<Record<(typeof requestFilters)[number], stri
  * The view that the address names: `#requests/req_1` is a request, `#batches/batch_1` a batch, `#accounts/user%3Aalice` an account,
  * `#accounts?user%3Aal` a search for accounts, `#find?req_1` a search for anything, `#find/req_1` a request of any account,
  * `#find/batch_1` a batch, `#requests?outcome=failed` filtered requests, `#audit?actor=user%3Aolga` a filtered audit trail,
- * `#top-up-codes?unused` the top-up codes in a state, `#top-up` a part of the usage, `#accounts/user%3Aalice?plan` an account and a question.
+ * `#top-up-codes?unused` the top-up codes in a state, `#top-up` a part of the usage, `#keys?new` the keys with the dialog for a new one,
+ * `#accounts/user%3Aalice?plan` an account and a question.
  */
 export type Route = {
   page: PageName;
@@ -73,6 +74,7 @@ export type Route = {
   /** No page is named: the home of the user. */
   isHome?: boolean;
   action?: AccountAction;
+  isNewKey?: boolean;
   filter?: AuditFilter & RequestFilter;
   state?: CodeState;
 };
@@ -87,13 +89,13 @@ export function parseRoute(hash: string): Route {
   if (mark === '/') return hasItems(page) ? itemOf(page, rest) : { page };
   if (page === 'accounts' || page === 'find') return { page, search: decode(rest) };
   if (page === 'top-up-codes') return { page, ...stateOf(rest) };
+  if (page === 'keys' && rest === 'new') return { page, isNewKey: true };
   if (page === 'audit') return { page, filter: parseFilter(rest, ['account', 'actor', 'kind', 'start', 'end']) };
   if (page === 'requests') return { page, filter: parseFilter(rest, requestFilters) };
   return { page };
 }
 
 function pageNamed(name: string): PageName {
-  if (name === 'operators') return 'accounts'; // its earlier name, in bookmarks
   return Object.hasOwn(pages, name) ? (name as PageName) : 'overview'; // `hasOwn` has checked it
 }
 

@@ -44,7 +44,7 @@ type NewestProps<Item> = {
   /** How many lines it usually has. */
   lines?: number;
   /** Instead of an empty list. */
-  empty: string;
+  empty: ComponentChildren;
   /** In a panel, which has several lists: what the button for more shows more of. */
   inPanel?: string;
   children: (items: Item[]) => ComponentChildren;
@@ -62,7 +62,7 @@ export function NewestView<Item>({ newest, what, lines = 1, empty, inPanel, chil
     what,
     lines,
     children: ({ data, has_more }) => [
-      data.length === 0 ? h('p', { class: inPanel ? 'quiet' : 'empty' }, empty) : children(data),
+      data.length === 0 ? h('div', { class: inPanel ? 'quiet' : 'empty' }, empty) : children(data),
       has_more && (inPanel ? h('div', { class: 'actions' }, more) : more),
     ],
   });

@@ -10,10 +10,10 @@ export type Column<Row> = {
   /** The rows can be sorted by this value. Undefined values come last. */
   sortBy?: (row: Row) => string | number | undefined;
   /**
-   * Where it is in a row on a phone, if the table has such places: in the first line, at its end, in the second line, or nowhere. Without any,
-   * each value is beside the title of its column.
+   * Where it is in a row on a phone, if the table has such places: in the first line, at its end, in the second line, in a line of its own
+   * below, or nowhere. Without any, each value is beside the title of its column.
    */
-  phone?: 'first' | 'end' | 'second' | 'none';
+  phone?: 'first' | 'end' | 'second' | 'last' | 'none';
 };
 type Props<Row> = {
   caption: string;

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import type { Model } from '../../routes/models.ts';
 import type { Api } from '../api/api.ts';
 import { useLoaded } from '../api/use-loaded.ts';
-import { endpointPaths } from '../keys/key-form.ts';
+import { endpointPaths } from '../keys/key-restrictions.ts';
 import { foundLink, type RequestFilter, requestLink, requestsLink } from '../page/console-route.ts';
 import { Choice, LabelledInput, namedOptions, Select, TextField } from '../page/fields.ts';
 import { codeWords } from './code-words.ts';

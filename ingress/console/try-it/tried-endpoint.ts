@@ -58,7 +58,7 @@ export function written(messages: readonly Message[]): Message[] {
 }
 
 /** The documents of a draft, without its empty lines. */
-export function documentsOf({ documents }: Draft): string[] {
+export function documentsOf({ documents }: Pick<Draft, 'documents'>): string[] {
   return documents
     .split('\n')
     .map((line) => line.trim())

@@ -1,28 +1,42 @@
 import { useRef, useState } from 'preact/hooks';
+import type { Api } from '../api/api.ts';
 import type { FullKey } from '../keys/held-keys.ts';
-import { type Answer, type Call, streamAnswer } from './stream-answer.ts';
-import type { Draft } from './tried-endpoint.ts';
+import { type ConsoleKey, createConsoleKey } from './console-key.ts';
+import { type Composition, isEmpty, messagesOf, newTurn, type Turn, withReply } from './conversation.ts';
+import { type Call, streamAnswer } from './stream-answer.ts';
 
 /** What the page "Try it" holds while the console is open: in the memory of this page only. */
 export interface Trial {
-  /** The key as it was typed. */
-  readonly key: string;
-  setKey(key: string): void;
-  /** The endpoint by its name in the plan file; empty until one is chosen. */
-  readonly endpoint: string;
-  readonly draft: Draft;
-  choose(endpoint: string): void;
-  change(part: Partial<Draft>): void;
-  readonly run: ReturnType<typeof useRun>;
+  /** A key of the user, as it was typed; empty: the page makes one. */
+  readonly ownKey: string;
+  setOwnKey(key: string): void;
   /** Starts with a key that was just created. */
   startWith(key: FullKey): void;
-  /** Forgets all of it. */
+  readonly consoleKey: ConsoleKey;
+  /** The endpoint by its name in the plan file; empty until one is chosen. */
+  readonly endpoint: string;
+  choose(endpoint: string): void;
+  readonly composition: Composition;
+  change(part: Partial<Composition>): void;
+  /** The conversation, oldest first. */
+  readonly turns: readonly Turn[];
+  readonly isRunning: boolean;
+  /** Sends the composition to these models, side by side. It continues while another page is shown. */
+  send(request: Sending): Promise<void>;
+  stop(): void;
+  /** Stops, and forgets the conversation. */
   clear(): void;
+  /** Forgets all of it. */
+  forget(): void;
 }
 
-const firstDraft: Draft = {
+type Sending = Pick<Call, 'baseUrl' | 'docsUrl' | 'endpoint'> & { models: readonly string[] };
+
+const first: Composition = {
   model: '',
-  messages: [{ role: 'user', content: 'Say hello in three languages.' }],
+  comparedModel: '',
+  system: '',
+  message: 'Say hello in three languages.',
   input: 'Where is Bonn?',
   documents: 'Bonn is on the Rhine.\nCats sleep.',
   maxTokens: '',
@@ -30,68 +44,66 @@ const firstDraft: Draft = {
   topP: '',
 };
 
-export function useTrial(): Trial {
-  const [key, setKey] = useState('');
-  const [endpoint, setEndpoint] = useState('');
-  const [draft, setDraft] = useState(firstDraft);
-  const run = useRun();
-  return {
-    key,
-    setKey,
-    endpoint,
-    draft,
-    run,
-    choose(name) {
-      setEndpoint(name);
-      run.clear();
-    },
-    change: (part) => setDraft((before) => ({ ...before, ...part })),
-    startWith: (given) => setKey(given.key),
-    clear() {
-      setKey('');
-      setEndpoint('');
-      setDraft(firstDraft);
-      run.clear();
-    },
-  };
-}
+export function useTrial(api: Api): Trial {
+  const [ownKey, setOwnKey] = useState('');
+  const [endpoint, choose] = useState('');
+  const [composition, setComposition] = useState(first);
+  const [turns, setTurns] = useState<readonly Turn[]>([]);
+  const [consoleKey] = useState(() => createConsoleKey(api));
+  const running = useRef<AbortController>(undefined);
+  const isRunning = turns.some(({ replies }) => replies.some(({ state }) => state === 'running'));
 
-type Run = { name: 'idle' | 'running' | 'stopped' | 'done' } | { name: 'failed'; error: unknown };
-
-/** One request at a time, with its answer so far. It continues while another page is shown. */
-function useRun() {
-  const [state, setState] = useState<Run>({ name: 'idle' });
-  const [answer, setAnswer] = useState<Answer>();
-  const current = useRef<AbortController>(undefined);
-
-  async function start(call: Omit<Call, 'signal' | 'show'>): Promise<void> {
-    if (state.name === 'running') return;
+  async function send({ models, ...asked }: Sending): Promise<void> {
+    if (isRunning || isEmpty(composition, asked.endpoint)) return;
     const aborting = new AbortController();
     const { signal } = aborting;
-    current.current = aborting;
-    /** The view may show another request by now. */
-    const isShown = () => current.current === aborting;
-    setState({ name: 'running' });
-    setAnswer(undefined);
-    try {
-      await streamAnswer({ ...call, signal, show: (shown) => isShown() && !signal.aborted && setAnswer(shown) });
-      if (isShown()) setState({ name: 'done' });
-    } catch (error) {
-      if (isShown()) setState(signal.aborted ? { name: 'stopped' } : { name: 'failed', error });
-    }
+    running.current = aborting;
+    const id = (turns.at(-1)?.id ?? 0) + 1;
+    setTurns([...turns, { id, ...newTurn(composition, asked.endpoint, models) }]);
+    if (asked.endpoint.takes === 'messages') setComposition({ ...composition, message: '' });
+    const replies = models.map(async (model, column) => {
+      const change = (part: Parameters<typeof withReply>[2]) => setTurns((now) => withReply(now, { id, column }, part));
+      const messages = messagesOf(composition, turns, column);
+      const request = asked.endpoint.requestOf({ ...composition, model, messages });
+      const run = (key: string) => {
+        signal.throwIfAborted();
+        return streamAnswer({ ...asked, key, request, signal, show: (answer) => signal.aborted || change({ answer }) });
+      };
+      try {
+        await (ownKey.trim() === '' ? consoleKey.use(run) : run(ownKey.trim()));
+        change({ state: 'done' });
+      } catch (error) {
+        change(signal.aborted ? { state: 'stopped' } : { state: 'failed', error });
+      }
+    });
+    await Promise.all(replies);
+  }
+
+  function clear(): void {
+    running.current?.abort();
+    setTurns([]);
   }
 
   return {
-    state,
-    answer,
-    start,
-    stop: () => current.current?.abort(),
-    /** Stops, and shows nothing of the request. */
-    clear(): void {
-      current.current?.abort();
-      current.current = undefined;
-      setState({ name: 'idle' });
-      setAnswer(undefined);
+    ownKey,
+    setOwnKey,
+    consoleKey,
+    endpoint,
+    choose,
+    composition,
+    turns,
+    isRunning,
+    send,
+    clear,
+    startWith: ({ key }) => setOwnKey(key),
+    change: (part) => setComposition((before) => ({ ...before, ...part })),
+    stop: () => running.current?.abort(),
+    forget() {
+      clear();
+      setOwnKey('');
+      choose('');
+      setComposition(first);
+      consoleKey.forget();
     },
   };
 }

@@ -4,7 +4,7 @@ import type { PlanLimits } from '../../routes/plans.ts';
 import type { Key } from '../../routes/present-key.ts';
 import type { Quota } from '../../routes/quota.ts';
 import type { Api } from '../api/api.ts';
-import { fieldErrorsOf } from '../api/api-failure.ts';
+import { beyondFields, fieldErrorsOf } from '../api/api-failure.ts';
 import { useLoaded } from '../api/use-loaded.ts';
 import { useDoing } from '../page/actions.ts';
 import { TextField } from '../page/fields.ts';
@@ -95,6 +95,7 @@ function TopUpSection({ api, account, isGoal, changed }: TopUpProps) {
     setSaid(`The code is redeemed. Top-ups of this month: ${formatCount(topUp)} tokens.`);
     changed();
   });
+  const error = beyondFields(doing.error, ['code']);
   return h(
     'section',
     { class: isGoal ? 'notice' : 'card', 'aria-labelledby': 'top-up-title' },
@@ -122,6 +123,6 @@ function TopUpSection({ api, account, isGoal, changed }: TopUpProps) {
       h('button', { type: 'submit', class: 'primary', 'aria-disabled': doing.busy }, 'Redeem'),
     ),
     h('p', { role: 'status', class: 'good' }, said),
-    doing.error !== undefined && h(Failure, { error: doing.error }),
+    error !== undefined && h(Failure, { error }),
   );
 }

@@ -21,6 +21,13 @@ const labelOf: Readonly<Record<string, string>> = eventLabels;
 const fields = ['url', 'description', 'events'] as const;
 export type EndpointFields = { url: string; description: string; events: readonly string[] };
 
+/** What most programs wait for is chosen already. */
+const newEndpoint: EndpointFields = {
+  url: '',
+  description: '',
+  events: ['batch.completed', 'batch.failed', 'quota.threshold'] satisfies WebhookEvent[],
+};
+
 type Props = {
   /** The endpoint to edit; undefined to create one. */
   shown?: Webhook;
@@ -30,7 +37,7 @@ type Props = {
 
 /** The settings of an endpoint, to create it or to change it. */
 export function EndpointForm({ shown, save, close }: Props) {
-  const [draft, setDraft] = useState<EndpointFields>(shown ?? { url: '', description: '', events: [] });
+  const [draft, setDraft] = useState<EndpointFields>(shown ?? newEndpoint);
   const [errors, setErrors] = useState<FieldErrors<(typeof fields)[number]>>({});
   const part = useRef<HTMLDivElement>(null);
   useEffect(() => part.current?.querySelector<HTMLElement>('[aria-invalid], .refused input')?.focus(), [errors]);
@@ -50,7 +57,7 @@ export function EndpointForm({ shown, save, close }: Props) {
   const title = shown === undefined ? 'Create an endpoint' : 'Edit the endpoint';
   return h(
     ConfirmDialog,
-    { title, action: shown === undefined ? 'Create' : 'Save', run, close },
+    { title, action: shown === undefined ? 'Create' : 'Save', fields, run, close },
     h(
       'div',
       { ref: part },

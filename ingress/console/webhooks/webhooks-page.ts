@@ -18,7 +18,7 @@ import { type EndpointFields, EndpointForm } from './endpoint-form.ts';
 type PendingAction = { action: EndpointAction; endpoint: Webhook };
 
 /** The webhook endpoints of the account, and the deliveries to one of them. */
-export function WebhooksPage({ api }: { api: Api }) {
+export function WebhooksPage({ api, docsUrl, isOperator }: { api: Api; docsUrl: string; isOperator: boolean }) {
   const [created, setCreated] = useState<CreatedWebhook>();
   const [isCreating, setCreating] = useState(false);
   const [asked, setAsked] = useState<PendingAction>();
@@ -52,20 +52,19 @@ export function WebhooksPage({ api }: { api: Api }) {
       loaded,
       what: 'the endpoints',
       children(endpoints) {
-        if (endpoints === 'off')
-          return h(
-            'p',
-            { class: 'empty' },
-            h(OperatorLink, null, 'The operator of this service'),
-            ' has not enabled webhooks.',
-          );
+        if (endpoints === 'off') return h(Disabled, { docsUrl, isOperator });
         return [
           h(
             'div',
             { class: 'actions' },
             h('button', { type: 'button', class: 'primary', onClick: () => setCreating(true) }, 'Create an endpoint'),
           ),
-          endpoints.length === 0 && h('p', { class: 'empty' }, 'You have no endpoints yet.'),
+          endpoints.length === 0 &&
+            h(
+              'p',
+              { class: 'empty' },
+              'You have no endpoints yet. Create one, and your server is told when a batch ends: it need not ask.',
+            ),
           endpoints.map((endpoint) => [
             h(EndpointCard, {
               key: endpoint.id,
@@ -86,6 +85,25 @@ export function WebhooksPage({ api }: { api: Api }) {
       asked.action !== 'edit' &&
       h(EndpointDialog, { action: asked.action, endpoint: asked.endpoint, run: () => perform(asked), close }),
   ];
+}
+
+/** Operators learn what to set. */
+function Disabled({ docsUrl, isOperator }: { docsUrl: string; isOperator: boolean }) {
+  if (!isOperator)
+    return h(
+      'p',
+      { class: 'empty' },
+      h(OperatorLink, null, 'The operator of this service'),
+      ' has not enabled webhooks.',
+    );
+  return h(
+    'p',
+    { class: 'empty' },
+    'Webhooks are not enabled. Set ',
+    h('code', null, 'WEBHOOK_SECRET_KEY'),
+    ' of all ingresses and workers to a random text of 32 characters or more, and restart them. ',
+    h('a', { href: `${docsUrl}/webhooks#for-operators` }, 'Webhooks for operators'),
+  );
 }
 
 type Endpoints = Webhook[] | 'off';

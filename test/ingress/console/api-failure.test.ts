@@ -1,5 +1,5 @@
 import test from 'ava';
-import { failureOf, fieldErrorsOf } from '../../../ingress/console/api/api-failure.ts';
+import { ApiFailure, beyondFields, failureOf, fieldErrorsOf } from '../../../ingress/console/api/api-failure.ts';
 import { refusedFields } from '../../../ingress/console/keys/key-form.ts';
 import { parseFields } from '../../../ingress/listener/json-body.ts';
 import { newKeyBody } from '../../../ingress/routes/key-fields.ts';
@@ -93,6 +93,18 @@ test('each refused field of a key has its message', (t) => {
   t.is(found.endpoints, 'expected at least one entry');
   const expected = 'expected an IP address or a range in CIDR notation';
   t.is(found.allowed_ips, `entry 2: ${expected}; entry 3: ${expected}`);
+});
+
+test('what fields show is not repeated beside them', (t) => {
+  const refused = received(new ApiError('VALIDATION_ERROR', 'name: too long; allowed_ips[1]: no address'));
+  t.is(beyondFields(refused, ['name', 'allowed_ips']), undefined);
+  const rest = beyondFields(refused, ['name']);
+  t.true(rest instanceof ApiFailure);
+  t.like(rest, { message: 'allowed_ips[1]: no address', code: 'VALIDATION_ERROR', status: 400 });
+  t.is(beyondFields(refused, ['other']), refused);
+  const conflict = received(new ApiError('CONFLICT', 'name: taken'));
+  t.is(beyondFields(conflict, ['name']), conflict);
+  t.is(beyondFields(undefined, ['name']), undefined);
 });
 
 test('other failures name no field of the form', (t) => {

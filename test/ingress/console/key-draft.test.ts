@@ -1,6 +1,6 @@
 import test from 'ava';
 import { changesOf, draftOf, emptyDraft, usualFiles } from '../../../ingress/console/keys/key-draft.ts';
-import { endpointPaths, offeredPaths } from '../../../ingress/console/keys/key-form.ts';
+import { endpointPaths, offeredPaths } from '../../../ingress/console/keys/key-restrictions.ts';
 import { newKeyBody } from '../../../ingress/routes/key-fields.ts';
 import type { Key } from '../../../ingress/routes/present-key.ts';
 import { endpoints } from '../../../shared/endpoints/endpoints.ts';

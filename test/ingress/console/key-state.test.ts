@@ -1,10 +1,12 @@
 import test from 'ava';
 import {
   isEnding,
+  lastInGrace,
   possibleChanges,
   restOf,
   shownState,
   sortKeys,
+  usableKeys,
   wasUsedInTheLastDay,
 } from '../../../ingress/console/keys/key-state.ts';
 import type { Key } from '../../../ingress/routes/present-key.ts';
@@ -46,6 +48,24 @@ test('a key shows its end in the millisecond in which it comes, and offers what 
 
   t.deepEqual(stateAndChanges(rotated, now + 59_999), ['in grace', ['edit', 'revoke']]);
   t.deepEqual(stateAndChanges(rotated, now + 60_000), ['rotated', []]);
+});
+
+test('the key of the console can only be revoked, and is none that a program can use', (t) => {
+  const console: Key = { ...shown, purpose: 'console', expires_at: seconds + 3_600 };
+  t.deepEqual(stateAndChanges(console), ['active', ['revoke']]);
+  t.deepEqual(usableKeys([console, shown, rotated, { ...shown, state: 'revoked', ended_at: seconds - 1 }], now), [
+    shown,
+    rotated,
+  ]);
+});
+
+test('if all keys end with their grace, the one that ends last is known', (t) => {
+  const later: Key = { ...rotated, id: 'key_later', valid_until: seconds + 120 };
+  const revoked: Key = { ...shown, state: 'revoked', ended_at: seconds - 1 };
+  t.is(lastInGrace([rotated, later, revoked], now), later);
+  t.is(lastInGrace([rotated, shown], now), undefined);
+  t.is(lastInGrace([revoked], now), undefined);
+  t.is(lastInGrace([rotated, { ...shown, purpose: 'console' }], now), rotated);
 });
 
 test('an ended key offers no change', (t) => {

@@ -9,8 +9,13 @@ test('a file shows its lines, models, endpoint and tokens', async (t) => {
   const lines = [lineOf('one'), lineOf('two', { model: 'other-chat' }), lineOf('three')].join('\n');
   const found = await preview(`${lines}\n`);
   t.like(found, { lines: 3, examined: 3, endpoint: '/v1/chat/completions', faults: [] });
-  t.is(found.models.length, 2);
-  t.true(found.models.includes('other-chat'));
+  t.deepEqual(
+    found.models.map(({ name, line, lines: each, answerTokensMax }) => [name, line, each, answerTokensMax]),
+    [
+      ['small-chat', 1, 2, 8],
+      ['other-chat', 2, 1, 4],
+    ],
+  );
   t.true(found.tokens > 0 && found.tokens < lines.length / 8);
   t.like(await preview(lines.replaceAll('\n', '\r\n')), { lines: 3, faults: [] }, 'also with other line ends');
 });
@@ -80,9 +85,31 @@ test('tokens are estimated from the texts of the prompts alone', async (t) => {
     ['/v1/embeddings', { model: 'm', input: '東京'.repeat(10) }, 20],
   ];
   for (const [url, body, tokens] of bodies) t.is((await preview(lineFor(url, body))).tokens, tokens, url);
+  const around = { tools: [{ type: 'function', function: { name: 'x', description: text } }], metadata: { a: text } };
+  const short = lineFor('/v1/chat/completions', {
+    model: 'm',
+    messages: [{ role: 'user', content: 'four' }],
+    ...around,
+  });
+  t.is((await preview(short)).tokens, 1, 'what is around the texts of messages does not count');
   const [[url = '', body = {}] = []] = bodies;
   const many = Array.from({ length: 3_000 }, (_, index) => lineFor(url, body, String(1_000 + index)));
-  t.is((await preview(many.join('\n'))).tokens, 300_000, 'the lines that are not examined are like those that are');
+  const whole = await preview(many.join('\n'));
+  t.is(whole.tokens, 300_000, 'the lines that are not examined are like those that are');
+  t.like(whole.models, [{ name: 'm', line: 1, lines: 1_000, tokens: 300_000, answerTokensMax: undefined }]);
+});
+
+test('the tokens of answers are bounded by the limits of their lines, if each has one', async (t) => {
+  const limitOf = async (...bodies: [string, object][]) => {
+    const lines = bodies.map(([url, body], index) =>
+      JSON.stringify({ custom_id: String(index), method: 'POST', url, body: { model: 'm', ...body } }),
+    );
+    return (await preview(lines.join('\n'))).models[0]?.answerTokensMax;
+  };
+  t.is(await limitOf(['/v1/chat/completions', { max_completion_tokens: 10, n: 3 }]), 30);
+  t.is(await limitOf(['/v1/responses', { max_output_tokens: 7 }], ['/v1/responses', { max_output_tokens: 8 }]), 15);
+  t.is(await limitOf(['/v1/completions', { max_tokens: 7 }], ['/v1/completions', {}]), undefined);
+  t.is(await limitOf(['/v1/embeddings', {}]), 0);
 });
 
 test('every line of a large file is counted, and only the first thousand are examined', async (t) => {
