@@ -173,7 +173,7 @@ browserTestAlone('a stopped answer, an interrupted one and a refusal are labelle
   await page.getByLabel('API key').fill(`svc_${'0'.repeat(38)}`);
   await ask(page, 'With a key that is none');
   await page.getByText('401 INVALID_KEY').waitFor();
-  t.is(await page.getByRole('link', { name: 'Why it failed' }).count(), 1, 'it was not let in');
+  t.is(await page.getByRole('link', { name: 'Why it failed' }).count(), 1, 'it was not admitted');
   await page.getByRole('button', { name: 'Use no key of mine' }).click();
   for (const server of stack().modelServers) server.heal();
   await console.requireClean(t);

@@ -215,6 +215,18 @@ test('a report has the cost of requests by the prices of the model, also if it w
   );
 });
 
+test('the models of a plan have the price of the day, an alias that of its model, and a model without one none', async (t) => {
+  const key = await keys.newKey('priced-models');
+  const price = { prompt: '0.25', cached: '0.25', completion: '2', currency: 'USD' };
+  const { data } = (await keys.send('GET', '/v1/models', { bearer: key })).body as { data: { id: string }[] };
+  t.like(
+    data.find(({ id }) => id === 'small-chat'),
+    { price },
+  );
+  t.false('price' in (data.find(({ id }) => id === 'one-server') ?? {}));
+  t.like((await keys.send('GET', '/v1/models/old-name', { bearer: key })).body, { id: 'old-name', price });
+});
+
 test('prices that are added to the plan file hold from the next report, also for usage before', async (t) => {
   const key = await keys.newKey('pia');
   await answered(clientOf(key), 'repriced-chat', 1);

@@ -5,7 +5,7 @@ import { ApiFailure } from '../api/api-failure.ts';
 type MadeKey = Pick<CreatedKey, 'id' | 'key'>;
 
 /** Whether what the key has begun ends with it. */
-type Leaving = { endsRequests: boolean };
+type RevokeOptions = { endsRequests: boolean };
 
 /** The key with which the page calls the API for a user who is signed in. It is in this closure only, and ends in an hour. */
 export interface ConsoleKey {
@@ -15,7 +15,7 @@ export interface ConsoleKey {
    */
   use(run: (key: string) => Promise<void>): Promise<void>;
   /** Revokes the key, if there is one: as well as a browser can while the page is closed. Does not fail: the key ends in an hour. */
-  revoke(leaving: Leaving): Promise<void>;
+  revoke(options: RevokeOptions): Promise<void>;
   /** Forgets the key, which no one can revoke without a sign-in. */
   forget(): void;
 }

@@ -79,7 +79,7 @@ function Parameters({ composition, usual, change }: ParameterProps) {
   });
 }
 
-/** Nothing has to be pasted here: a key of one's own is for trying what that key may do. */
+/** Nothing has to be pasted here: a key of the user is for trying what that key may do. */
 function KeySection({ trial, known }: { trial: Trial; known: FullKey | undefined }) {
   const [isWanted, setWanted] = useState(trial.ownKey !== '');
   const use = (isOwn: boolean) => {

@@ -100,12 +100,12 @@ function Fact({ term, isWide = false, children }: FactProps) {
   return h('div', { class: isWide ? 'wide' : '' }, h('dt', null, term), h('dd', null, children));
 }
 
-/** Only a request that was let in has a page of its own. */
+/** Only an admitted request has a page of its own. */
 function FailedReply({ error }: { error: unknown }) {
   const { requestId, status } = error instanceof ApiFailure ? error : {};
-  const wasLetIn = status !== undefined && (status < 400 || status >= 500);
+  const wasAdmitted = status !== undefined && (status < 400 || status >= 500);
   return [
     h(Failure, { error }),
-    requestId !== undefined && wasLetIn && h('p', null, h('a', { href: requestLink(requestId) }, 'Why it failed')),
+    requestId !== undefined && wasAdmitted && h('p', null, h('a', { href: requestLink(requestId) }, 'Why it failed')),
   ];
 }

@@ -22,7 +22,7 @@ export interface Trial {
   readonly turns: readonly Turn[];
   readonly isRunning: boolean;
   /** Sends the composition to these models, side by side. It continues while another page is shown. */
-  send(request: Sending): Promise<void>;
+  send(request: TrialRequest): Promise<void>;
   stop(): void;
   /** Stops, and forgets the conversation. */
   clear(): void;
@@ -30,7 +30,7 @@ export interface Trial {
   forget(): void;
 }
 
-type Sending = Pick<Call, 'baseUrl' | 'docsUrl' | 'endpoint'> & { models: readonly string[] };
+type TrialRequest = Pick<Call, 'baseUrl' | 'docsUrl' | 'endpoint'> & { models: readonly string[] };
 
 const first: Composition = {
   model: '',
@@ -53,7 +53,7 @@ export function useTrial(api: Api): Trial {
   const running = useRef<AbortController>(undefined);
   const isRunning = turns.some(({ replies }) => replies.some(({ state }) => state === 'running'));
 
-  async function send({ models, ...asked }: Sending): Promise<void> {
+  async function send({ models, ...asked }: TrialRequest): Promise<void> {
     if (isRunning || isEmpty(composition, asked.endpoint)) return;
     const aborting = new AbortController();
     const { signal } = aborting;

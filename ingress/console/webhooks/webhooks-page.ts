@@ -63,7 +63,7 @@ export function WebhooksPage({ api, docsUrl, isOperator }: { api: Api; docsUrl: 
             h(
               'p',
               { class: 'empty' },
-              'You have no endpoints yet. Create one, and your server is told when a batch ends: it need not ask.',
+              'You have no endpoints yet. Create one: the service then calls your server when a batch ends.',
             ),
           endpoints.map((endpoint) => [
             h(EndpointCard, {

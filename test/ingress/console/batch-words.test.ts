@@ -31,7 +31,7 @@ test('while it runs, progress has its rate and the time left, as far as they are
   t.is(words(null, null), '48 of 200 lines');
 });
 
-test('of an ended batch, lines that failed and lines that did not run are told apart', (t) => {
+test('of an ended batch, lines that failed and lines that did not run are counted apart', (t) => {
   const error_counts = { batch_cancelled: 100, VALIDATION_ERROR: 2, status_500: 1 };
   const batch = { status: 'cancelled', request_counts: counts(200, 97, 103), error_counts } as const;
   t.is(failedLines(batch), 3);
