@@ -199,7 +199,8 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
     async fill({ page }) {
       const keys = createKeyClient(stack());
       await keys.infer(await keys.newKey('regular'));
-      await page.getByRole('region', { name: 'Last requests' }).getByText('completed').first().waitFor();
+      await page.reload();
+      await page.locator('.chart').waitFor();
     },
   },
   'the list of requests': {
@@ -257,7 +258,7 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
     fragment: 'overview',
     async fill({ page }) {
       await page.getByRole('button', { name: 'Go to' }).click();
-      await page.getByRole('combobox').fill('e');
+      await page.getByRole('dialog').getByRole('combobox').fill('e');
     },
     tidy: ({ page }) => page.keyboard.press('Escape'),
   },
@@ -486,7 +487,7 @@ async function breakBackend({ page }: ConsolePage): Promise<void> {
     await route.fulfill({ response, json: { ...fleet, backends } });
   });
   await page.reload();
-  await page.getByRole('region', { name: /cannot be answered$/ }).waitFor();
+  await page.getByRole('region', { name: /^small-chat.* cannot be answered$/ }).waitFor();
   await page
     .getByText(/accounts? \(|No request has failed/)
     .first()
