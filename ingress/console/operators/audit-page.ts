@@ -114,11 +114,13 @@ const who: Column<AuditRecord> = {
   title: 'Who',
   cell: ({ actor, actor_name: name }) =>
     h('span', { class: 'account' }, actor ?? 'the service', h(DisplayName, { name })),
+  holds: 'text',
   phone: 'first',
 };
 const account: Column<AuditRecord> = {
   title: 'Account',
   cell: ({ account, account_name: name }) => (account === null ? '–' : h(AccountLink, { account, name })),
+  holds: 'text',
   phone: 'second',
 };
 const rest: readonly Column<AuditRecord>[] = [
