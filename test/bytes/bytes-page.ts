@@ -61,6 +61,7 @@ const inStore: readonly Row<keyof ItemBytes['sqlite']>[] = [
     what: 'a usage detail, one for each account, day, model, key and endpoint',
     kept: '`usage_months_kept`',
   },
+  { item: 'usageHour', what: 'the same of an hour, one for each ending of requests', kept: '62 days' },
   { item: 'usageTotal', what: 'the total of a month, one for each account', kept: '`usage_months_kept`' },
   {
     item: 'batchResult',

@@ -163,6 +163,7 @@ function storeParts(demand: Demand, of: ItemBytes['sqlite']): Part[] {
     { what: 'accounts and devices, once', bytes: accounts * of.account.bytes + devices * of.device.bytes },
     { what: 'usage records of a month', bytes: requests * of.usageRecord.bytes },
     { what: 'usage details of a month', bytes: details * of.usageDetail.bytes },
+    { what: 'their hours, at most', bytes: Math.min(requests, details * 24) * of.usageHour.bytes },
     { what: 'totals of a month', bytes: Math.min(requests, accounts + devices) * of.usageTotal.bytes },
   ];
 }

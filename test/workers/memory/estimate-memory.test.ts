@@ -35,7 +35,7 @@ function storeOf(times: number): ItemBytes['sqlite'] {
   const item = (size: number) => ({ bytes: size * times });
   return {
     ...{ account: item(1), device: item(2), usageRecord: item(30), usageDetail: item(4), usageTotal: item(5) },
-    ...{ batchResult: item(6), auditRecord: item(7) },
+    ...{ batchResult: item(6), auditRecord: item(7), usageHour: item(8) },
   };
 }
 
@@ -88,6 +88,7 @@ test('every number of the demand adds what its items take', (t) => {
     'accounts and devices, once': 200,
     'usage records of a month': requests * 30,
     'usage details of a month': 150 * 30 * 6 * 4,
+    'their hours, at most': 150 * 30 * 6 * 24 * 8,
     'totals of a month': 150 * 5,
   });
   t.is(sumOf(mongodb), 10 * sumOf(sqlite));
@@ -98,6 +99,7 @@ test('no more accounts are in use than send requests, and no more details exist 
   const { redis, sqlite } = estimateMemory(rare, bytes);
   t.is(bytesOf(redis)['accounts in use within an hour'], 36 * 10);
   t.is(bytesOf(sqlite)['usage details of a month'], 25_920 * 4);
+  t.is(bytesOf(sqlite)['their hours, at most'], 25_920 * 8);
 });
 
 test('a request takes more in Redis the longer it waits, runs and is remembered', (t) => {
