@@ -162,8 +162,8 @@ export interface UsageTables {
   /** The refusals of an account in these hours, both included, by hour. */
   readRefusals(account: string, range: { start: string; end: string }): Promise<Refusals[]>;
 
-  /** Those of one hour of all accounts, by code. */
-  sumRefusals(hour: string): Promise<Pick<Refusals, 'code' | 'requests'>[]>;
+  /** Those of one hour of all accounts, by code, and by account if that is one of the groups; else their `account` is empty. */
+  sumRefusals(hour: string, groups: readonly HourGroup[]): Promise<RefusalSum[]>;
 
   /** The order of accounts in `readMonthDetails`, as a comparison of two. */
   compareAccounts(one: string, other: string): number;
@@ -194,6 +194,8 @@ export interface UsageTables {
   /** Removes a piece of the details and refusals of hours before this one (`YYYY-MM-DDTHH`). Returns how many: until 0 there are more. */
   removeHoursBefore(hour: string): Promise<number>;
 }
+
+export type RefusalSum = Pick<Refusals, 'account' | 'code' | 'requests'>;
 
 /**
  * How many requests of an account were refused with this code before they were admitted, in an hour. `account` and `keyId` are empty if the
