@@ -2,7 +2,7 @@ import { type Redis, redisUnavailable } from '../../shared/redis/connections.ts'
 import { leaseHoldersKey, parseLeaseHolder, partitionCount } from '../../shared/redis/keys.ts';
 import type { Store } from '../../shared/store/records/store.ts';
 import type { RecordPlace, UsageRecord } from '../../shared/store/usage/usage-record.ts';
-import { codeOf } from '../../shared/store/usage/usage-tables.ts';
+import { endCodeOf } from '../../shared/store/usage/usage-tables.ts';
 import {
   createReadLeases,
   createReadWaitingUsage,
@@ -281,7 +281,7 @@ function matches(request: FoundRequest, filter: RequestFilter): boolean {
   if (outcome === undefined && code === undefined && slowerThanMs === undefined) return true;
   if (request.state !== 'ended') return false;
   if (outcome !== undefined && request.outcome !== outcome) return false;
-  if (code !== undefined && codeOf(request) !== code) return false;
+  if (code !== undefined && endCodeOf(request) !== code) return false;
   return slowerThanMs === undefined || (request.durationMs ?? 0) > slowerThanMs;
 }
 
