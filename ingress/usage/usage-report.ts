@@ -261,8 +261,8 @@ export const usageReportSchema = named(
       .meta({ description: 'At most 10,000 rows, with a field for each group, by their values.' }),
   }),
 );
-/** A month in its own form, or a range of days. */
 
+/** A month in its own form, or a range of days. */
 export const usageOrReportSchema = named('UsageOrReport', z.union([usageSchema, usageReportSchema]));
 export type Usage = z.infer<typeof usageSchema>;
 export type UsageReport = z.infer<typeof usageReportSchema>;
