@@ -351,7 +351,7 @@ function sumOf(one: KeyUsage, other: KeyUsage): KeyUsage {
   return { requests: one.requests + other.requests, chargedTokens: one.chargedTokens + other.chargedTokens };
 }
 
-/** Undefined if the store cannot tell the usage: keys can be shown, made and revoked nevertheless. */
+/** Undefined if the store is unavailable: keys can be shown, made and revoked without it. */
 async function ifAvailable<Usage>(reading: Promise<Usage>): Promise<Usage | undefined> {
   try {
     return await reading;
