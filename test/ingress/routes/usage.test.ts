@@ -231,6 +231,18 @@ test('the hours of an account have errors, refusals and percentiles, and those o
       ['user:bob', 'small-chat', 1, 0, {}],
     ],
   );
+  const failedFirst = await read(
+    '/all?start=2026-12-05T01&end=2026-12-05T01&group_by=account,hour,model&order=failed&limit=3',
+  );
+  t.deepEqual(
+    failedFirst.data.map(({ account, failed, refused }) => [account, failed, refused]),
+    [
+      ['user:ann', 1, 0],
+      ['user:ann', 0, 5],
+      ['-', 0, 2],
+    ],
+    'rows with refusals only are not the first that are left out',
+  );
   const worst = await read('/all?start=2026-12-05T00&end=2026-12-05T23&group_by=account&order=failed&limit=1');
   t.like(worst, { rowCount: 3, data: [{ account: 'user:ann', requests: 8, failed: 2, refused: 5 }] });
   for (const wrong of ['start=2026-12-01T00&group_by=key', 'start=2026-11-20T00&end=2026-12-05&group_by=hour'])
