@@ -21,6 +21,8 @@ const furtherKeysMax = 100;
 /** A key keeps access to what the last of the keys before it have made. */
 const replacedKept = 20;
 const keysCreatedPerDayMax = 1_000;
+/** Each leaves an audit record. A person opens a page less often. */
+const consoleKeysCreatedPerDayMax = 200;
 const consoleKeyMs = 3_600_000;
 const dayMs = 86_400_000;
 
@@ -68,12 +70,12 @@ export function createKey({ fields, ...creation }: Creation & { fields: KeyField
 
 /**
  * Creates the key of the console, which ends the one before it. It is neither one of the 100 keys nor of the 1,000 of a day
- * (contract.md#i6-key-of-the-console).
+ * (contract.md#i6-key-of-the-console). Fails with `rate_limit_exceeded` beyond 200 on one day, UTC.
  */
 export function createConsoleKey({ account: id, plan, key }: Creation) {
   return (known: Account | undefined): Decision<Account, Account> => {
     const at = key.createdAt;
-    const account = known ?? newAccount(id, plan, at);
+    const account = withConsoleKeyCreated(known ?? newAccount(id, plan, at), at);
     const earlier = account.keys.filter((each) => isLive(each) && isConsoleKey(each));
     const left = earlier.map((each) =>
       isValid(each, at) ? ended(each, 'revoked', at) : ended(each, 'expired', each.expiresAt ?? at),
@@ -176,14 +178,28 @@ export function mintGuestKey({ account: id, plan, key, guest }: GuestMint, inUse
  * (contract.md#ho4-what-an-account-creates).
  */
 function withKeyCreated(account: Account, at: Date): Account {
-  const { keysCreated } = account;
+  const bound = { max: keysCreatedPerDayMax, what: 'keys' };
+  return { ...account, keysCreated: countedOnDay(account.keysCreated, at, bound) };
+}
+
+/** Counts a key of the console in the same way, up to 200. */
+function withConsoleKeyCreated(account: Account, at: Date): Account {
+  const bound = { max: consoleKeysCreatedPerDayMax, what: 'keys of the console' };
+  return { ...account, consoleKeysCreated: countedOnDay(account.consoleKeysCreated, at, bound) };
+}
+
+function countedOnDay(
+  known: Account['keysCreated'],
+  at: Date,
+  { max, what }: { max: number; what: string },
+): { day: string; count: number } {
   const today = at.toISOString().slice(0, 10);
   // The clock of another process may already be in the next day.
-  const day = keysCreated !== undefined && keysCreated.day > today ? keysCreated.day : today;
-  const count = keysCreated?.day === day ? keysCreated.count : 0;
-  if (count < keysCreatedPerDayMax) return { ...account, keysCreated: { day, count: count + 1 } };
+  const day = known !== undefined && known.day > today ? known.day : today;
+  const count = known?.day === day ? known.count : 0;
+  if (count < max) return { day, count: count + 1 };
   const waitMs = Date.parse(day) + dayMs - at.getTime();
-  const message = `This account has created ${keysCreatedPerDayMax} keys today (UTC), and can create no more. Retry in ${waitMs} ms.`;
+  const message = `This account has created ${max} ${what} today (UTC), and can create no more. Retry in ${waitMs} ms.`;
   throw rateLimitExceeded('settings_limit', message, waitMs);
 }
 

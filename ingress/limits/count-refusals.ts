@@ -15,6 +15,8 @@ type RefusalCount = Omit<Refusals, 'entry'>;
 const writeEveryMsUsual = 10_000;
 /** Further ones are counted without account and key, to bound memory. */
 const placesMaxUsual = 10_000;
+/** A drainer reads 500 entries at once, and holds all that they say. */
+const refusalsPerEntryMax = 200;
 const closeMs = 1_000;
 
 /**
@@ -48,8 +50,11 @@ export function createRefusalCounts({
   async function append(partition: number, refusals: readonly RefusalCount[]): Promise<void> {
     try {
       const stream = outboxKey(partition);
-      if ((await redis.xlen(stream)) >= outboxLengthMax) return;
-      await redis.xadd(stream, '*', ...Object.entries(refusalFields(refusals)).flat());
+      for (let from = 0; from < refusals.length; from += refusalsPerEntryMax) {
+        if ((await redis.xlen(stream)) >= outboxLengthMax) return;
+        const fields = refusalFields(refusals.slice(from, from + refusalsPerEntryMax));
+        await redis.xadd(stream, '*', ...Object.entries(fields).flat());
+      }
     } catch (error) {
       log.debug({ err: error, partition }, 'counts of refused requests were lost');
     }

@@ -9,8 +9,8 @@ import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';
 export type LimitPeaks = { requests: number; tokens: number; atOnce: number };
 
 const stepMs = 600_000;
-/** About an hour: the steps before the present one, and it. */
-const stepsKept = 6;
+/** An hour before the present step, and it. */
+const stepsKept = 7;
 const writeEveryMsUsual = 10_000;
 /** Further accounts within ten seconds are not noted, to bound memory. */
 const accountsMax = 10_000;

@@ -22,7 +22,17 @@ export type HeldLease = {
   claim?: HeldClaim;
   /** Set if the request is traced. */
   span?: Span;
+  /** Its admission was taken back, so it will have no usage record. */
+  isReleased?: true;
+  /** Called if it is released later. */
+  onReleased?: () => void;
 };
+
+export function markReleased(lease: Pick<HeldLease, 'isReleased' | 'onReleased'>): void {
+  if (lease.isReleased) return;
+  lease.isReleased = true;
+  lease.onReleased?.();
+}
 
 /**
  * `run` is the run that reports that an earlier one was interrupted after `completionTokens`. It has counted `promptTokens`, unless it has begun to

@@ -60,11 +60,13 @@ export function logRequest({ log, metrics, refusals, fleetCounts }: ObserveParts
     );
   }
 
-  /** One that was admitted has a usage record. */
+  /** One that was admitted has a usage record, unless its admission is taken back, which can follow the answer. */
   function countRefusal({ errorCode: code, lease, caller }: RequestState): void {
-    if (code === undefined || lease !== undefined) return;
+    if (code === undefined) return;
     const isKnown = errorStatus(code) !== 401;
-    refusals.count({ account: (isKnown && caller?.account) || '', keyId: (isKnown && caller?.keyId) || '', code });
+    const refusal = { account: (isKnown && caller?.account) || '', keyId: (isKnown && caller?.keyId) || '', code };
+    if (lease === undefined || lease.isReleased) refusals.count(refusal);
+    else lease.onReleased = () => refusals.count(refusal);
   }
 
   function observeInference(ctx: AppContext, { outcome, endpoint, startedAt }: ObservedInference): void {

@@ -3,7 +3,7 @@ import { endpointAt } from '../../shared/endpoints/endpoints.ts';
 import { ApiError, temporarilyUnavailable, toApiError } from '../../shared/errors.ts';
 import { type HeldClaim, keepsAnswer, mayKeepAnswer, notKeptHeader } from '../../shared/jobs/idempotency.ts';
 import type { InferenceJob } from '../../shared/jobs/inference-job.ts';
-import type { RunProgress } from '../../shared/jobs/replies.ts';
+import { type RunProgress, streamStatusHeldMs } from '../../shared/jobs/replies.ts';
 import type { SuspensionWatch } from '../../shared/limits/watch-suspensions.ts';
 import { queueMsOf } from '../../shared/plan-file/plan-file.ts';
 import { type Clock, systemClock } from '../../shared/process/answer-budget.ts';
@@ -35,7 +35,7 @@ type AnswerParts = WhatEndsRequests & QueueingParts & { heldBackMs?: number; clo
 
 /** Answers an inference request after admission: queues it, waits for the reply, and writes it as one body or as a stream. */
 export async function answerCall(ctx: AppContext, parts: AnswerParts): Promise<void> {
-  const { heldBackMs = 10_000, clock = systemClock } = parts;
+  const { heldBackMs = streamStatusHeldMs, clock = systemClock } = parts;
   const { endpoint, stream } = stateOf(ctx, 'call');
   const reply = await enqueue(ctx, parts);
   // The body is in the queue, and no longer held here.

@@ -24,7 +24,7 @@ export type WaitingEffects = {
   /** Reports to the worker of a request what its client has taken. */
   reportTaken: (control: string, taken: TakenPieces) => void;
   answers: Pick<AnswerBudget, 'hold'>;
-  release: (request: Pick<HeldLease, 'account' | 'requestId' | 'report' | 'claim'>) => Promise<ReleaseAnswer>;
+  release: (lease: HeldLease) => Promise<ReleaseAnswer>;
   /** Ends a request whose worker died after text of it was delivered. `run` is the run that reports it. */
   settleInterrupted: (lease: HeldLease, delivered: DeliveredTokens) => void;
   /** No further reply to this request is expected. */

@@ -6,6 +6,7 @@ import { pingsOfNodes } from '../../shared/redis/check-redis.ts';
 import { nodeOf, type Redis } from '../../shared/redis/connections.ts';
 import { countersKey, queuePrefix, replyStreamKey } from '../../shared/redis/keys.ts';
 import { type Inbox, openInbox } from '../../shared/redis/stream-inbox.ts';
+import { markReleased } from '../limits/settle-interrupted.ts';
 import {
   createWaitingRequest,
   deliverReply,
@@ -33,6 +34,11 @@ export function createWaitingRequests(
   let closed: ApiError | undefined;
   const effects: WaitingEffects = {
     ...deps,
+    async release(lease) {
+      const answer = await deps.release(lease);
+      if (answer === 'released') markReleased(lease);
+      return answer;
+    },
     onForgotten(request) {
       const { requestId } = request.lease;
       if (waiting.get(requestId) === request) waiting.delete(requestId);
@@ -57,7 +63,7 @@ export function createWaitingRequests(
     expect(expected: ExpectedRequest): ExpectedReply {
       if (closed !== undefined) {
         expected.place.leave();
-        deps.release(expected.lease).catch(() => {});
+        effects.release(expected.lease).catch(() => {});
         throw closed;
       }
       const request = createWaitingRequest(expected, effects);

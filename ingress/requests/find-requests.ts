@@ -2,7 +2,7 @@ import { type Redis, redisUnavailable } from '../../shared/redis/connections.ts'
 import { leaseHoldersKey, parseLeaseHolder, partitionCount } from '../../shared/redis/keys.ts';
 import type { Store } from '../../shared/store/records/store.ts';
 import type { RecordPlace, UsageRecord } from '../../shared/store/usage/usage-record.ts';
-import { codeOf } from '../../shared/store/usage/usage-tables.ts';
+import { endCodeOf } from '../../shared/store/usage/usage-tables.ts';
 import {
   createReadLeases,
   createReadWaitingUsage,
@@ -199,7 +199,7 @@ export type RequestFilter = {
   end?: Date | undefined;
 };
 
-/** `isFolded`: of the lines of a batch that follow each other, only the first one. */
+/** `isFolded`: of the lines of a batch, only the first one of the page. */
 type Page = { limit: number; before?: RecordPlace | undefined; filter: RequestFilter; isFolded?: boolean | undefined };
 
 /** With `lines`, it stands for so many lines of its batch, of which so many have failed, with so many tokens charged. */
@@ -226,17 +226,22 @@ export function createListRequests(places: RequestPlaces): ListRequests {
     const stored = storedRecords(places.store, account, { before, atOnce });
 
     const requests: ListedRequest[] = [];
+    const batches = new Map<string, number>();
     let examined = 0;
     let last: FoundRequest | undefined;
     for await (const request of merged(recent.filter(isNext), stored)) {
       if (filter.start !== undefined && request.admittedAt < filter.start) break;
       const isWanted = matches(request, filter);
-      const line = isWanted && isFolded ? foldInto(requests.at(-1), request) : undefined;
-      if (requests.length === limit && isWanted && line === undefined)
+      const place = isWanted && isFolded && request.batch !== null ? batches.get(request.batch) : undefined;
+      if (requests.length === limit && isWanted && place === undefined)
         return { requests, last: isFolded ? last : requests.at(-1)?.request, hasMore: true };
       if (examined === examinedMax) return { requests, last, hasMore: true };
-      if (line !== undefined) requests[requests.length - 1] = line;
-      else if (isWanted) requests.push({ request });
+      const listed = place === undefined ? undefined : requests[place];
+      if (place !== undefined && listed !== undefined) requests[place] = foldInto(listed, request);
+      else if (isWanted) {
+        if (request.batch !== null) batches.set(request.batch, requests.length);
+        requests.push({ request });
+      }
       last = request;
       examined += 1;
     }
@@ -251,9 +256,8 @@ function earlierPlace(place: RecordPlace | undefined, end: Date | undefined): Re
   return place === undefined || byAdmission(place, ofEnd) < 0 ? ofEnd : place;
 }
 
-/** The listed request with one more line, if both are lines of one batch. */
-function foldInto(listed: ListedRequest | undefined, request: FoundRequest): ListedRequest | undefined {
-  if (listed === undefined || request.batch === null || listed.request.batch !== request.batch) return undefined;
+/** The listed line with one more line of its batch. */
+function foldInto(listed: ListedRequest, request: FoundRequest): ListedRequest {
   const lines = listed.lines ?? countLine({ requests: 0, failed: 0, chargedTokens: 0 }, listed.request);
   return { request: listed.request, lines: countLine(lines, request) };
 }
@@ -277,7 +281,7 @@ function matches(request: FoundRequest, filter: RequestFilter): boolean {
   if (outcome === undefined && code === undefined && slowerThanMs === undefined) return true;
   if (request.state !== 'ended') return false;
   if (outcome !== undefined && request.outcome !== outcome) return false;
-  if (code !== undefined && codeOf(request) !== code) return false;
+  if (code !== undefined && endCodeOf(request) !== code) return false;
   return slowerThanMs === undefined || (request.durationMs ?? 0) > slowerThanMs;
 }
 

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { type DayRange, hourOf, type UsageStore } from '../../shared/store/usage/usage-store.ts';
-import type { HourGroup, HourSum, Refusals } from '../../shared/store/usage/usage-tables.ts';
+import type { HourGroup, HourSum, RefusalSum } from '../../shared/store/usage/usage-tables.ts';
 
 const hourMs = 3_600_000;
 /** So long after an hour has ended, hardly any request of it is still to be stored. */
@@ -11,8 +11,8 @@ const hoursMax = 400;
 /** About 100 MB. */
 const sumsMax = 200_000;
 
-/** The usage of all accounts in one hour (`YYYY-MM-DDTHH`), and the refused requests by code. */
-export type SummedHour = { hour: string; usage: HourSum[]; refusals: Pick<Refusals, 'code' | 'requests'>[] };
+/** The usage of all accounts in one hour (`YYYY-MM-DDTHH`), and the refused requests by code and account. */
+export type SummedHour = { hour: string; usage: HourSum[]; refusals: RefusalSum[] };
 
 /**
  * Reads the usage of hours over all accounts, one hour at a time, each summed by the database. An hour that has long ended is kept for ten

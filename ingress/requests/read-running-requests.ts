@@ -144,8 +144,8 @@ function recordsOf(entries: readonly [id: string, fields: string[]][], isWanted:
     }
   });
 }
-/** A request that has a lease. `queued`: no worker has begun. `streaming`: text was sent to the client. */
 
+/** A request that has a lease. `queued`: no worker has begun. `streaming`: text was sent to the client. */
 export type RunningRequest = Pick<
   UsageRecord,
   'requestId' | 'admittedAt' | 'endpoint' | 'model' | 'keyId' | 'batch'

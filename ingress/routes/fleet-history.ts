@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { validationError } from '../../shared/errors.ts';
 import { type CountStep, countSteps, stepAt } from '../../shared/fleet/fleet-counts.ts';
 import { storedJson } from '../../shared/json/stored-values.ts';
 import { redisUnavailable } from '../../shared/redis/connections.ts';
@@ -7,8 +8,10 @@ import { count } from '../api/response-fields.ts';
 import { named, type Route, route } from '../api/route.ts';
 import { firstTokensOf } from '../usage/report-rows.ts';
 
-const stepsMax = 200;
+/** Of minutes no more are kept. */
+const stepsMax: Readonly<Record<CountStep, number>> = { minutes: 36, hours: 200 };
 const usualSteps: Readonly<Record<CountStep, number>> = { minutes: 12, hours: 24 };
+const wrongSteps = `expected a whole number from 1 to ${stepsMax.hours}`;
 
 const historyQuery = z.strictObject({
   step: z
@@ -17,14 +20,17 @@ const historyQuery = z.strictObject({
     .meta({ description: '`minutes`: steps of five minutes, of the last three hours. `hours`: of the last 62 days.' }),
   steps: z
     .string()
-    .regex(/^[1-9]\d{0,2}$/, `expected a whole number from 1 to ${stepsMax}`)
+    .regex(/^[1-9]\d{0,2}$/, wrongSteps)
     .transform(Number)
-    .refine((steps) => steps <= stepsMax, `expected a whole number from 1 to ${stepsMax}`)
+    .refine((steps) => steps <= stepsMax.hours, wrongSteps)
     .optional()
     .meta({
-      description: 'How many, the present one included; 12 of minutes and 24 of hours by default.',
-      documentedAs: z.int().min(1).max(stepsMax).optional(),
+      description: 'How many, at most 36 of minutes and 200 of hours; 12 of minutes and 24 of hours by default.',
+      documentedAs: z.int().min(1).max(stepsMax.hours).optional(),
     }),
+  end: z.iso.datetime().optional().meta({
+    description: 'Only steps that begin before this time, UTC. Without it, the present step is the last one.',
+  }),
 });
 
 const firstToken = z
@@ -90,9 +96,12 @@ export const fleetHistoryRoutes: readonly Route[] = [
       'Requests, errors, waits, and the calls of each backend by model, in steps of time. Every process adds its counts every two seconds, each at most once: what a process that dies has not added yet is missing.',
     query: historyQuery,
     answers: { description: 'The steps, oldest first.', schema: fleetHistorySchema, example: exampleHistory },
-    async handle({ now, query: { step, steps = usualSteps[step] } }, { operators: { fleet } }) {
+    async handle({ now, query: { step, steps = usualSteps[step], end } }, { operators: { fleet } }) {
       const { stepMs } = countSteps[step];
-      const last = stepAt(now, step);
+      if (steps > stepsMax[step])
+        throw validationError([{ path: 'steps', message: `expected at most ${stepsMax[step]} of ${step}` }]);
+      // A step has begun before `end` if the last millisecond before `end` is in it or after it.
+      const last = stepAt(end === undefined ? now : Math.min(now, Date.parse(end) - 1), step);
       const starts = Array.from({ length: steps }, (_, index) => last - (steps - 1 - index) * stepMs);
       const counts = await redisUnavailable(fleet.readCounts(step, starts));
       return {

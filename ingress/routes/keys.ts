@@ -138,7 +138,7 @@ export const keyRoutes: readonly Route[] = [
     tag: 'Keys',
     summary: 'Create the key of the console',
     description:
-      'A further key named `console`, for requests that a person tries. It ends in an hour, uses no files and no batches, and cannot be changed or rotated. An account has one at a time: the earlier one stops working. It does not count among the 100 further keys nor among the keys of a day.',
+      'A further key named `console`, for requests that a person tries. It ends in an hour, uses no files and no batches, and cannot be changed or rotated. An account has one at a time: the earlier one stops working. It does not count among the 100 further keys nor among the keys of a day: an account creates at most 200 of these a day (UTC).',
     body: { schema: emptyObject, example: {} },
     answers: {
       description: 'The key, in full only this once.',
@@ -351,7 +351,7 @@ function sumOf(one: KeyUsage, other: KeyUsage): KeyUsage {
   return { requests: one.requests + other.requests, chargedTokens: one.chargedTokens + other.chargedTokens };
 }
 
-/** Undefined if the store cannot tell the usage: keys can be shown, made and revoked nevertheless. */
+/** Undefined if the store is unavailable: keys can be shown, made and revoked without it. */
 async function ifAvailable<Usage>(reading: Promise<Usage>): Promise<Usage | undefined> {
   try {
     return await reading;

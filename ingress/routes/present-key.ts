@@ -20,7 +20,7 @@ import { isOver, keysOf } from '../authentication/change-keys.ts';
 type KeyFigures = {
   /** Redis's time, in milliseconds. */
   now: number;
-  /** Of this month; null if the store cannot tell. */
+  /** Of this month; null if the store is unavailable. */
   usage: KeyUsage | null;
   month: string;
 };
@@ -125,7 +125,7 @@ export const keySchema = named(
     usage: z
       .strictObject({ month: usageMonthSchema, requests: count, tokens: count })
       .nullable()
-      .meta({ description: 'Of this month (UTC), as far as it is stored; null while the store cannot tell.' }),
+      .meta({ description: 'Of this month (UTC), as far as it is stored; null if the store is unavailable.' }),
   }),
 );
 export const keyListSchema = named('KeyList', listOf(keySchema));

@@ -54,7 +54,7 @@ const requestsQuery = z.strictObject({
   fold_lines: z
     .literal('true')
     .optional()
-    .meta({ description: 'With `true`, lines of a batch that follow each other are one item, with `lines`.' }),
+    .meta({ description: 'With `true`, the lines of a batch are one item on a page, with `lines`.' }),
 });
 
 type RequestsQuery = z.output<typeof requestsQuery>;

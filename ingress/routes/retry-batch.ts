@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type Batch, retriedLines } from '../../shared/batches/batch.ts';
 import { isOver } from '../../shared/batches/batch-states.ts';
-import { ApiError } from '../../shared/errors.ts';
+import { ApiError, errorStatus, toApiError } from '../../shared/errors.ts';
 import { refuseOutsideKey } from '../../shared/store/records/key.ts';
 import { named, type Route, type RouteRequest, route } from '../api/route.ts';
 import type { AppParts } from '../app-parts.ts';
@@ -118,8 +118,8 @@ async function retry(
     await (isClaimed ? copied.keep() : copied.discard());
     return batch;
   } catch (error) {
-    // It is kept if its batch may exist.
-    await copied.discard().catch(() => {});
+    // The store may still make the batch after it was away. Then its file has to be there; else it goes after an hour.
+    if (errorStatus(toApiError(error).code) < 500) await copied.discard().catch(() => {});
     throw error;
   }
 }

@@ -152,7 +152,7 @@ export const usageRoutes: readonly Route[] = [
     tag: 'Operators',
     summary: 'Retrieve the usage of all accounts',
     description:
-      'A report over all accounts and devices. It reads the details of every month that has a day of the range, so it can take a minute for many accounts. Another `order` than `groups` returns only the rows with the most, and the total of all. Of hours it has at most eight days, by account, hour and model; refusals only without `account`.',
+      'A report over all accounts and devices. It reads the details of every month that has a day of the range, so it can take a minute for many accounts. Another `order` than `groups` returns only the rows with the most, and the total of all. Of hours it has at most eight days, by account, hour and model. Its `refused` requests have the model `-`, and the account `-` if the caller is not known.',
     query: allUsageQuery,
     answers: {
       description: 'The report.',
@@ -207,9 +207,7 @@ async function* detailsFor(
     for await (const refusals of usage.readRefusals({ account, ...range })) yield refusals.map(asDetail);
 }
 
-/**
- * The hours of all accounts. Costs depend on the model, so it is always a group of what is read. Refusals are not counted by account here.
- */
+/** The hours of all accounts, with the refusals. Costs depend on the model, so it is always a group of what is read. */
 async function* detailsOfAll({ range, groups }: ReportQuery, hourSums: HourSums): AsyncGenerator<ReportedDetail[]> {
   const hasAccounts = groups.includes('account');
   for await (const { hour, usage, refusals } of hourSums.read(range, [
@@ -218,8 +216,7 @@ async function* detailsOfAll({ range, groups }: ReportQuery, hourSums: HourSums)
     'code',
   ])) {
     yield usage.map((sum) => asDetailOf(hour, sum));
-    if (!hasAccounts)
-      yield refusals.map((each) => asDetail({ account: '', start: hour, keyId: '', entry: '', ...each }));
+    yield refusals.map((each) => asDetail({ start: hour, keyId: '', entry: '', ...each }));
   }
 }
 

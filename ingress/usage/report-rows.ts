@@ -109,10 +109,10 @@ export function asDetailOf(start: string, { account, model, code, counts }: Hour
   return { ...place, code, counts, lastEntry: '' };
 }
 
-/** Refusals as a detail without counts. They are of no model and endpoint. */
+/** Refusals as a detail without counts. They are of no model and endpoint, and of no account if the caller is not known. */
 export function asDetail({ account, start, keyId, code, requests, entry }: Refusals): ReportedDetail {
   const place = {
-    account,
+    account: account === '' ? noGroup : account,
     month: start.slice(0, 7),
     unit: 'hour',
     start,

@@ -67,7 +67,7 @@ export const usageQuery = z
 
 export const topRows = { usual: 100, max: 1_000 };
 /** By what the rows with the most are chosen. */
-export const topOrders = ['charged', 'cost', 'failed'] as const;
+const topOrders = ['charged', 'cost', 'failed'] as const;
 export type TopOrder = (typeof topOrders)[number];
 
 /** Sums of hours over all accounts are read hour by hour. */

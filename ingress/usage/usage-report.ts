@@ -133,10 +133,12 @@ const amounts: Record<TopOrder, (row: ReportRow) => bigint> = {
   failed: ({ counts }) => BigInt(counts.failed),
 };
 
-/** The rows with the most; of equal ones the first in order. */
+/** The rows with the most. Of equally many failed requests those with the most refused ones; of equal rows the first in order. */
 function withMost(rows: readonly ReportRow[], { by, count }: Top): ReportRow[] {
   const amountOf = amounts[by];
-  const byAmount = (one: ReportRow, other: ReportRow) => Number(amountOf(other) - amountOf(one));
+  const byRefused = (one: ReportRow, other: ReportRow) => (by === 'failed' ? other.refused - one.refused : 0);
+  const byAmount = (one: ReportRow, other: ReportRow) =>
+    Number(amountOf(other) - amountOf(one)) || byRefused(one, other);
   return rows.toSorted((one, other) => byAmount(one, other) || byValues(one, other)).slice(0, count);
 }
 
@@ -261,8 +263,8 @@ export const usageReportSchema = named(
       .meta({ description: 'At most 10,000 rows, with a field for each group, by their values.' }),
   }),
 );
-/** A month in its own form, or a range of days. */
 
+/** A month in its own form, or a range of days. */
 export const usageOrReportSchema = named('UsageOrReport', z.union([usageSchema, usageReportSchema]));
 export type Usage = z.infer<typeof usageSchema>;
 export type UsageReport = z.infer<typeof usageReportSchema>;

@@ -9,7 +9,7 @@ import { changed } from './change-settings.ts';
 
 /**
  * Removes an account (contract.md#si4-removal-of-an-account) in the step that ends its keys: its settings, its display name and what is
- * kept of its keys. A suspension stays, as do the ids of top-ups, which would count again, and the count of keys created today.
+ * kept of its keys. A suspension stays, as do the ids of top-ups, which would count again, and the counts of keys created today.
  * `clearAccount` removes the rest, as far as it was made until `at`. If the account was not used since its last removal, only that time
  * changes, without a record. `plan` is that of a new account. `isEmpty`: it was seen to have nothing else, so that if its last removal is
  * done nothing changes. What was stored since then calls `useAgain`.
@@ -18,8 +18,9 @@ export function beginRemoval({ plan, isEmpty, ...by }: RemovalStart) {
   return (known: Account | undefined): Decision<Account, Account | undefined> => {
     if (known === undefined || (isEmpty && known.removal?.isDone)) return { result: known };
     const { removal: _, ...account } = known;
-    const { id, suspended, version, topUpsMade, keysCreated } = account;
-    const kept = { id, suspended, version, createdAt: by.at, topUpsMade, ...(keysCreated && { keysCreated }) };
+    const { id, suspended, version, topUpsMade, keysCreated, consoleKeysCreated } = account;
+    const keysMade = { ...(keysCreated && { keysCreated }), ...(consoleKeysCreated && { consoleKeysCreated }) };
+    const kept = { id, suspended, version, createdAt: by.at, topUpsMade, ...keysMade };
     const none = { keys: [], changes: [] };
     const bare = isRemoved(known)
       ? changed(account, { at: by.at, by: by.by })

@@ -79,7 +79,7 @@ export function withSample({ samples, ...progress }: BatchProgress, at: Date): B
 
 /** Counts a failed line under the code of its error, or else under the status of its response. */
 export function countError(counts: Record<string, number>, failed: Pick<LineOutcome, 'error' | 'status'>): void {
-  const code = codeOf(failed);
+  const code = lineCodeOf(failed);
   const isKnown = Object.hasOwn(counts, code) || Object.keys(counts).length < errorCodesMax;
   const name = isKnown ? code : otherErrors;
   counts[name] = (counts[name] ?? 0) + 1;
@@ -110,9 +110,9 @@ function withTokens(tokens: BatchProgress['tokens'], outcome: LineOutcome): Batc
 
 function failureOf({ line, customId, ...failed }: LineOutcome): BatchProgress['failures'][number] {
   const message = failed.error?.message ?? 'The model server refused the line.';
-  return { line, customId, code: codeOf(failed), message: message.slice(0, messageLengthMax).toWellFormed() };
+  return { line, customId, code: lineCodeOf(failed), message: message.slice(0, messageLengthMax).toWellFormed() };
 }
 
-function codeOf({ error, status }: Pick<LineOutcome, 'error' | 'status'>): string {
+function lineCodeOf({ error, status }: Pick<LineOutcome, 'error' | 'status'>): string {
   return error?.code ?? `status_${status}`;
 }

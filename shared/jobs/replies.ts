@@ -1,6 +1,9 @@
 import { z } from 'zod';
 import { ApiError, type ErrorCode, errorCodes } from '../errors.ts';
 
+/** How long the status of a stream waits for its first event (contract.md#d6-held-status). */
+export const streamStatusHeldMs = 10_000;
+
 /** A field of at most 15 digits, which a number holds exactly. `z.coerce` would take an empty field for 0. */
 export const wholeNumber = z
   .string()

@@ -37,15 +37,15 @@ export function causeOf({ fault, status, waitedMs, cause }: BackendError, said: 
   if (fault === 'status') return `HTTP ${status}`;
   if (fault === 'said')
     return said === undefined ? 'an error in its answer' : `an error in its answer, like HTTP ${said}`;
-  if (fault === 'connection') return connectionCauses[codeOf(cause)] ?? 'connection failed';
+  if (fault === 'connection') return connectionCauses[connectionCodeOf(cause)] ?? 'connection failed';
   return waitedMs === undefined ? faultCauses[fault] : `${faultCauses[fault]} within ${waitedMs / 1_000} s`;
 }
 
 /** Undici puts the error of a socket into the cause of its own. */
-function codeOf(cause: unknown): string {
+function connectionCodeOf(cause: unknown): string {
   if (!(cause instanceof Error)) return '';
   const { code } = cause as { code?: unknown }; // Node's errors have one
-  return typeof code === 'string' && code in connectionCauses ? code : codeOf(cause.cause);
+  return typeof code === 'string' && code in connectionCauses ? code : connectionCodeOf(cause.cause);
 }
 
 /** Why this service gave up a call. */

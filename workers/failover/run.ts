@@ -93,6 +93,7 @@ export function createRunLedger({
   const startedAt = now();
   const attempts: UsageAttempt[] = [];
   let firstTokenMs: number | null = null;
+  let hasSentText = false;
   let answerId: string | undefined;
   let latestBackend: string | undefined;
   const sinceAdmission = () => queueWaitMs + Math.round(now() - startedAt);
@@ -119,6 +120,11 @@ export function createRunLedger({
     firstToken(): void {
       firstTokenMs = sinceAdmission();
     },
+    /** The first text for the client is about to be sent. */
+    sendText(): void {
+      hasSentText = true;
+    },
+    hasSentText: (): boolean => hasSentText,
     /** The backend's id of the answer. The last call counts. */
     answeredAs(id: string | undefined): void {
       answerId = id;

@@ -8,7 +8,7 @@ import {
 } from '../../shared/jobs/idempotency.ts';
 import type { InferenceJob } from '../../shared/jobs/inference-job.ts';
 import { unchallengedMs } from '../../shared/jobs/queues.ts';
-import type { TokenUsage } from '../../shared/jobs/replies.ts';
+import { streamStatusHeldMs, type TokenUsage } from '../../shared/jobs/replies.ts';
 import type { UsageReport } from '../../shared/jobs/usage-outbox.ts';
 import type { Settle, SettleAnswer, Settlement } from '../../shared/limits/settle.ts';
 import type { Log } from '../../shared/process/log.ts';
@@ -105,12 +105,15 @@ export function createEndRequest(deps: {
   }
 }
 
-/** An error at the end of a stream comes after a status of 200. A client that has left gets none. */
+/**
+ * An error at the end of a stream comes after a status of 200, which the ingress sends with the first text, or after 10 s without one. A
+ * client that has left gets none.
+ */
 function endReported({ job, ledger }: Run, ending: RequestEnd): ReportedEnd {
   const { outcome } = ending;
   if (!('error' in ending) || outcome === 'cancelled') return { outcome };
   const { code } = ending.error;
-  const hasBegun = job.stream && ledger.timing().firstTokenMs !== null;
+  const hasBegun = job.stream && (ledger.hasSentText() || ledger.timing().durationMs > streamStatusHeldMs);
   return { outcome, code, status: hasBegun ? 200 : errorStatus(code) };
 }
 

@@ -74,10 +74,13 @@ export function createProcessRequest(deps: {
     // An answer that is kept is wanted by the next attempt, too.
     const isKept = mayKeepAnswer(job.claim);
     const onGone = () => isKept || deadline.abort('ingress gone' satisfies StopReason);
-    const onFirstText = () => markStreaming(job, run);
     const queueWaitMs = 'now' in start ? Math.max(0, start.now - job.admittedAt) : 0;
     const ledger = createRunLedger({ run, queueWaitMs });
     const { served } = ledger;
+    const onFirstText = () => {
+      ledger.sendText();
+      markStreaming(job, run);
+    };
     using held = deps.answers.hold(holderOf(job));
     const followReader = (onReaderGone: () => void) => deps.followReader(replyTo, onReaderGone);
     const pieces = { readers: deps.pieceReaders, held, followReader, signal: deadline.signal };

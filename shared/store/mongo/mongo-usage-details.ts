@@ -199,7 +199,7 @@ export function createMongoDetails({ call, durable, database }: MongoCalls): Det
 
 const text = z.string();
 const hourSum = z.object({ _id: z.object({ account: text, model: text, code: text }), ...detailCountsSchema.shape });
-const refusalsByCode = z.object({ _id: text, requests: z.int() });
+const refusalSum = z.object({ _id: z.object({ account: text, code: text }), requests: z.int() });
 
 /** Sums of hours by the database, and refusals. */
 export function createMongoHours({
@@ -239,13 +239,14 @@ export function createMongoHours({
         return found.map(readRefusalsDocument);
       }),
 
-    sumRefusals: (hour) =>
+    sumRefusals: (hour, groups) =>
       call(async () => {
-        const group = { $group: { _id: '$code', requests: { $sum: '$requests' } } };
+        const _id = { account: groups.includes('account') ? '$account' : '', code: '$code' };
+        const group = { $group: { _id, requests: { $sum: '$requests' } } };
         const found = await refusals.aggregate([{ $match: { start: hour } }, group], durable()).toArray();
         return found.map((document) => {
-          const { _id: code, requests } = refusalsByCode.parse(document);
-          return { code, requests };
+          const { _id: of, requests } = refusalSum.parse(document);
+          return { ...of, requests };
         });
       }),
   };

@@ -44,6 +44,7 @@ export const accountSchema = z.object({
   createdAt: date,
   keys: z.array(keySchema),
   keysCreated: z.object({ day: z.string(), count: z.int().positive() }).optional(),
+  consoleKeysCreated: z.object({ day: z.string(), count: z.int().positive() }).optional(),
   changes: z.array(changeSchema),
   guest: z.object({ secret: z.string(), pepper: z.string() }).optional(),
   removal: z.object({ at: date, isDone: z.boolean(), isUsed: z.boolean().optional() }).optional(),
@@ -56,7 +57,7 @@ export const accountSchema = z.object({
  * default keys, the last 20 keys of the console and the last 100 others. Changes of settings also have audit records. `overageTokensMax` is the
  * account's own bound of the overage of a month. `topUp` is the amount added to one month's allowance,
  * for the month that was topped up last. `topUpsMade` are the last 500 top-ups of all months, so that each counts once. `keysCreated`
- * counts the keys that the account has created on its latest such day (`YYYY-MM-DD`, UTC). `guest` names, by fingerprint, the secrets that
+ * counts the keys that the account has created on its latest such day (`YYYY-MM-DD`, UTC), and `consoleKeysCreated` those of the console. `guest` names, by fingerprint, the secrets that
  * a device's key was made with. `removal` is set once an operator removes the account. `isDone`: nothing is left; the next use drops it.
  * `isUsed`: used since, while what is older is still being removed.
  */

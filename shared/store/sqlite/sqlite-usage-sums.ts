@@ -229,7 +229,7 @@ const countRow = z.object({ places: z.int() });
 const hourRow = z.object({ ...textColumns(hourGroups), ...detailCountsSchema.shape });
 const refusalKeys = ['account', 'start', 'keyId', 'code'] as const;
 const refusalsRow = z.object({ ...textColumns(refusalKeys), requests: z.int(), lastEntry: z.string() });
-const refusalsByCode = z.object({ code: z.string(), requests: z.int() });
+const refusalSum = z.object({ account: z.string(), code: z.string(), requests: z.int() });
 
 /** Refusals as rows. The caller runs writes in a transaction. */
 function createSqliteRefusals(database: DatabaseSync) {
@@ -238,7 +238,10 @@ function createSqliteRefusals(database: DatabaseSync) {
     `${selectOf(refusals)} WHERE account = ? AND start >= ? AND start <= ? ORDER BY start, key_id, code`,
   );
   const ofHour = database.prepare(
-    'SELECT code, sum(requests) AS requests FROM usage_refusals WHERE start = ? GROUP BY code',
+    "SELECT '' AS account, code, sum(requests) AS requests FROM usage_refusals WHERE start = ? GROUP BY code",
+  );
+  const ofHourByAccount = database.prepare(
+    'SELECT account, code, sum(requests) AS requests FROM usage_refusals WHERE start = ? GROUP BY account, code',
   );
 
   return {
@@ -252,7 +255,8 @@ function createSqliteRefusals(database: DatabaseSync) {
         return { ...found, entry };
       });
     },
-    sum: (hour: string) => ofHour.all(hour).map((row) => refusalsByCode.parse(row)),
+    sum: (hour: string, groups: readonly HourGroup[]) =>
+      (groups.includes('account') ? ofHourByAccount : ofHour).all(hour).map((row) => refusalSum.parse(row)),
   };
 }
 

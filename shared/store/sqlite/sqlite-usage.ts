@@ -101,7 +101,7 @@ function createReadDetails(
       return found;
     },
     readRefusals: (account, range) => read(() => refusals.read(account, range)),
-    sumRefusals: (hour) => read(() => refusals.sum(hour)),
+    sumRefusals: (hour, groups) => read(() => refusals.sum(hour, groups)),
     async readDetails(month, page) {
       const found = await read(() => details.read(month, page));
       await nextTurn();

@@ -4,6 +4,7 @@ import {
   createDayTally,
   type HourGroup,
   type HourSum,
+  type RefusalSum,
   type Refusals,
   type UsageDay,
   type UsageDetail,
@@ -69,9 +70,9 @@ export function createUsageStore(tables: UsageTables, { now = Date.now }: { now?
     ...createUsageByKey(tables),
     details: createDetailReads(tables),
     readRefusals: createRefusalReads(tables),
-    /** The usage of one hour of all accounts, by these groups, and the refusals by code. */
-    async sumHour(hour: string, groups: readonly HourGroup[]): Promise<{ usage: HourSum[]; refusals: RefusalsByCode }> {
-      const [usage, refusals] = await Promise.all([tables.sumHour(hour, groups), tables.sumRefusals(hour)]);
+    /** The usage of one hour of all accounts, by these groups, and the refusals by code, and by account if that is a group. */
+    async sumHour(hour: string, groups: readonly HourGroup[]): Promise<{ usage: HourSum[]; refusals: RefusalSum[] }> {
+      const [usage, refusals] = await Promise.all([tables.sumHour(hour, groups), tables.sumRefusals(hour, groups)]);
       return { usage, refusals };
     },
     findUsageRecord: tables.findRecord,
@@ -97,8 +98,6 @@ export function createUsageStore(tables: UsageTables, { now = Date.now }: { now?
 }
 
 export type UsageStore = ReturnType<typeof createUsageStore>;
-
-type RefusalsByCode = Pick<Refusals, 'code' | 'requests'>[];
 
 /** Days, UTC, as `YYYY-MM-DD`, or hours as `YYYY-MM-DDTHH`; both are included. */
 export type DayRange = { start: string; end: string };

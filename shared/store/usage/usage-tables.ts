@@ -19,7 +19,7 @@ export type UsageUnit = (typeof usageUnits)[number];
 
 /**
  * What a detail counts: the requests of an account with one key, for one model and endpoint, admitted on one day (`start`: `YYYY-MM-DD`, UTC)
- * or in one hour (`YYYY-MM-DDTHH`). `code`: those of an hour that ended so (`codeOf`); empty for a day.
+ * or in one hour (`YYYY-MM-DDTHH`). `code`: those of an hour that ended so (`endCodeOf`); empty for a day.
  */
 export type DetailPlace = UsageMonth & {
   unit: UsageUnit;
@@ -49,14 +49,14 @@ export function startOf({ admittedAt }: Pick<SummedRecord, 'admittedAt'>, unit: 
 }
 
 /** How a request ended: the code of its error, else its outcome. */
-export function codeOf({ code, outcome }: Pick<SummedRecord, 'code' | 'outcome'>): string {
+export function endCodeOf({ code, outcome }: Pick<SummedRecord, 'code' | 'outcome'>): string {
   return code ?? outcome;
 }
 
 /** The place of a record in the details of this unit. */
 export function placeOf({ account, month }: UsageMonth, record: SummedRecord, unit: UsageUnit): DetailPlace {
   const { model, keyId, endpoint } = record;
-  const code = unit === 'hour' ? codeOf(record) : '';
+  const code = unit === 'hour' ? endCodeOf(record) : '';
   return { account, month, unit, start: startOf(record, unit), model, keyId, endpoint, code };
 }
 
@@ -162,8 +162,8 @@ export interface UsageTables {
   /** The refusals of an account in these hours, both included, by hour. */
   readRefusals(account: string, range: { start: string; end: string }): Promise<Refusals[]>;
 
-  /** Those of one hour of all accounts, by code. */
-  sumRefusals(hour: string): Promise<Pick<Refusals, 'code' | 'requests'>[]>;
+  /** Those of one hour of all accounts, by code, and by account if that is one of the groups; else their `account` is empty. */
+  sumRefusals(hour: string, groups: readonly HourGroup[]): Promise<RefusalSum[]>;
 
   /** The order of accounts in `readMonthDetails`, as a comparison of two. */
   compareAccounts(one: string, other: string): number;
@@ -194,6 +194,8 @@ export interface UsageTables {
   /** Removes a piece of the details and refusals of hours before this one (`YYYY-MM-DDTHH`). Returns how many: until 0 there are more. */
   removeHoursBefore(hour: string): Promise<number>;
 }
+
+export type RefusalSum = Pick<Refusals, 'account' | 'code' | 'requests'>;
 
 /**
  * How many requests of an account were refused with this code before they were admitted, in an hour. `account` and `keyId` are empty if the

@@ -10,6 +10,8 @@ import {
   revokeKey,
   rotateKey,
 } from '../../../ingress/authentication/change-keys.ts';
+import { beginRemoval } from '../../../shared/account-changes/remove-account.ts';
+import { ApiError } from '../../../shared/errors.ts';
 import type { Decision } from '../../../shared/store/documents.ts';
 import type { Account } from '../../../shared/store/records/account.ts';
 import {
@@ -334,16 +336,32 @@ test('a key of the console is neither changed nor rotated, but revoked', (t) => 
   t.is(findKey(nextOf(revokeKey({ named: { id: 'key_one' }, at: at(1) })(account)), 'key_one')?.state, 'revoked');
 });
 
-test('keys of the console have room of their own, are not counted by day, and push no other ended key out', (t) => {
+test('keys of the console have room of their own, are no keys of the 1,000 of a day, and push no other ended key out', (t) => {
   let account = nextOf(revokeKey({ named: { id: 'key_old' }, at: at(1) })(created('old')));
   for (let index = 1; index <= 100; index += 1) account = nextOf(create(String(index))(account));
   const { keysCreated } = account;
-  for (let index = 0; index < 1_100; index += 1) account = nextOf(forConsole(`c${index}`, 2 + index)(account));
+  for (let index = 0; index < 200; index += 1) account = nextOf(forConsole(`c${index}`, 2 + index)(account));
   t.deepEqual(account.keysCreated, keysCreated);
   t.is(account.keys.filter(isLive).length, 101);
   t.deepEqual(endedKeysOf(account).length, 21);
   t.like(findKey(account, 'key_old'), { state: 'revoked' });
   t.throws(() => create('101', 5)(account), { code: 'CONFLICT' });
+});
+
+test('an account creates at most 200 keys of the console on one day, and the error says when the next day begins', (t) => {
+  const day = at(0).toISOString().slice(0, 10);
+  const after = (count: number) => ({ ...created('mine'), consoleKeysCreated: { day, count } });
+  t.deepEqual(nextOf(forConsole('c', 5)(after(199))).consoleKeysCreated, { day, count: 200 });
+  const error = t.throws(() => forConsole('c', 5)(after(200)), { instanceOf: ApiError });
+  const waitMs = Date.parse(day) + 86_400_000 - at(5).getTime();
+  t.like(error, { code: 'rate_limit_exceeded', fields: { type: 'settings_limit', retry_after_ms: waitMs } });
+  t.regex(error?.message ?? '', /200 keys of the console today/);
+  const tomorrow = new Date(Date.parse(day) + 86_400_000).toISOString().slice(0, 10);
+  const nextDay = nextOf(forConsole('c', 5 + 86_400)(after(200)));
+  t.deepEqual(nextDay.consoleKeysCreated, { day: tomorrow, count: 1 });
+  t.like(nextOf(create('further', 5)(after(200))), { keysCreated: { day, count: 2 } });
+  const removed = nextOf(beginRemoval({ plan: 'free', by: 'user:olga', at: at(6) })(after(200)));
+  t.deepEqual(removed.consoleKeysCreated, { day, count: 200 }, 'also of an account that is removed');
 });
 
 test('a key whose grace was over long ago is listed by its end, and is not one of the expired keys', (t) => {

@@ -17,13 +17,15 @@ function counting(redis: Redis, given: Given = {}) {
   return { ...counts, lines };
 }
 
-async function written(redis: Redis) {
+async function entriesOf(redis: Redis) {
   const entries = await Promise.all(
     Array.from({ length: partitionCount }, (_, partition) => redis.xrange(outboxKey(partition), '-', '+')),
   );
-  return entries
-    .flat()
-    .flatMap(([id, fields]) => (parseRefusals(id, fieldsOf(fields)) ?? []).map(({ entry: _, ...counted }) => counted));
+  return entries.flat().map(([id, fields]) => parseRefusals(id, fieldsOf(fields)) ?? []);
+}
+
+async function written(redis: Redis) {
+  return (await entriesOf(redis)).flat().map(({ entry: _, ...counted }) => counted);
 }
 
 test('refusals are counted by account, hour, key and code, and each is written once', async (t) => {
@@ -64,6 +66,20 @@ test('further places are counted without account and key, so that memory is boun
     ['user:ann', 'key_1', 2],
     ['user:ann', 'key_2', 1],
   ]);
+});
+
+test('an entry has at most 200 counts, and none is lost between two entries', async (t) => {
+  await using own = await openRedisDatabase();
+  {
+    await using counts = counting(own.redis);
+    for (let key = 0; key < 401; key += 1) counts.count({ ...refusal, keyId: `key_${key}` });
+  }
+  const entries = await entriesOf(own.redis);
+  t.deepEqual(
+    entries.map(({ length }) => length),
+    [200, 200, 1],
+  );
+  t.is(new Set(entries.flat().map(({ keyId }) => keyId)).size, 401);
 });
 
 test('a full outbox, and a Redis that is away, take none, and nothing fails', async (t) => {

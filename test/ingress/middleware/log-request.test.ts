@@ -2,6 +2,7 @@ import { connect } from 'node:net';
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
 import Koa from 'koa';
+import { markReleased } from '../../../ingress/limits/settle-interrupted.ts';
 import { createIngressMetrics } from '../../../ingress/metrics.ts';
 import { noteClientAddress } from '../../../ingress/middleware/authenticate.ts';
 import { logRequest } from '../../../ingress/middleware/observe-requests.ts';
@@ -12,7 +13,7 @@ import { serveApp } from '../../support/serve-app.ts';
 
 type Options = { trustedProxyHops?: number; answer?: () => Promise<void> };
 
-const counted = { refusals: { count() {} }, fleetCounts: { add() {} } };
+const counting = { refusals: { count() {} }, fleetCounts: { add() {} } };
 
 /** A listener with both stages; `line` is the next line of its log. */
 async function start(t: ExecutionContext, { trustedProxyHops = 0, answer = async () => {} }: Options = {}) {
@@ -22,7 +23,7 @@ async function start(t: ExecutionContext, { trustedProxyHops = 0, answer = async
   app.use(noteClientAddress({ trustedProxyHops }));
   const recording = { ...log, info: (fields: object, message: string) => said.resolve({ ...fields, message }) };
   const metrics = createIngressMetrics(createRegistry());
-  app.use(logRequest({ log: recording as typeof log, metrics, ...counted }));
+  app.use(logRequest({ log: recording as typeof log, metrics, ...counting }));
   app.use(async (ctx) => {
     await answer();
     ctx.body = {};
@@ -61,4 +62,45 @@ test('the line of a disconnected client has its address', async (t) => {
   await asked.promise;
   client.destroy();
   t.like(await line(), { message: 'the client disconnected', status: 'aborted', address: '127.0.0.1' });
+});
+
+/** A listener that answers an inference request with this error; `counted` are the refusals so far. */
+async function startRefusing(t: ExecutionContext, lease?: object) {
+  const counted: object[] = [];
+  const closed = Promise.withResolvers<void>();
+  const app = new Koa<RequestState>();
+  const log = { ...recordedLog().log, info: () => closed.resolve() };
+  const metrics = createIngressMetrics(createRegistry());
+  const refusals = { count: (refusal: object) => counted.push(refusal) };
+  app.use(logRequest({ log: log as ReturnType<typeof recordedLog>['log'], metrics, ...counting, refusals }));
+  app.use((ctx) => {
+    Object.assign(ctx, { _matchedRoute: '/v1/chat/completions' });
+    Object.assign(ctx.state, {
+      lease,
+      errorCode: 'SERVICE_UNAVAILABLE',
+      caller: { account: 'user:ann', keyId: 'key_1' },
+    });
+    ctx.status = 503;
+  });
+  const served = await serveApp(app);
+  t.teardown(() => served[Symbol.dispose]());
+  await fetch(`${served.url}/`);
+  await closed.promise;
+  return counted;
+}
+
+const refusal = { account: 'user:ann', keyId: 'key_1', code: 'SERVICE_UNAVAILABLE' };
+
+test('a request that was refused before admission, or whose admission was taken back, is counted as refused', async (t) => {
+  t.deepEqual(await startRefusing(t), [refusal]);
+  t.deepEqual(await startRefusing(t, { isReleased: true }), [refusal]);
+});
+
+test('a request whose admission is taken back after its answer is counted then, and once', async (t) => {
+  const lease: Parameters<typeof markReleased>[0] = {};
+  const counted = await startRefusing(t, lease);
+  t.deepEqual(counted, []);
+  markReleased(lease);
+  markReleased(lease);
+  t.deepEqual(counted, [refusal]);
 });

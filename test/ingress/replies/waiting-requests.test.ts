@@ -42,10 +42,16 @@ function createSubject({ released = 'released' }: { released?: ReleaseAnswer | E
     reportTaken: (control, { request, bytes }) => taken.push(`${control} ${request} ${bytes}`),
     answers,
   });
+  const notedReleased: string[] = [];
   const expect = (requestId = 'req_1', replyTo = 'stream-1', claim?: HeldClaim) =>
     requests.expect({
       replyTo,
-      lease: { ...lease, requestId, ...(claim && { claim }) },
+      lease: {
+        ...lease,
+        requestId,
+        ...(claim && { claim }),
+        onReleased: () => notedReleased.push(requestId),
+      },
       model: 'small-chat',
       queueMs: 30_000,
       requestMs: 600_000,
@@ -55,7 +61,20 @@ function createSubject({ released = 'released' }: { released?: ReleaseAnswer | E
     });
   const say = (content: ReplyContent, sequence: number, run = 1, request = 'req_1') =>
     requests.deliver({ request, run, sequence, ...content } as Reply); // content and envelope make a reply
-  return { taken, disconnected, answers, requests, cancelled, takenBack, settled, left, queued, expect, say };
+  return {
+    taken,
+    disconnected,
+    answers,
+    requests,
+    cancelled,
+    takenBack,
+    notedReleased,
+    settled,
+    left,
+    queued,
+    expect,
+    say,
+  };
 }
 
 /** `leave` can be called repeatedly, and counts once. */
@@ -603,3 +622,30 @@ test.serial(
     t.deepEqual(cancelled, []);
   },
 );
+
+test.serial(
+  'a request that no worker starts in time, and one that comes too late, are noted as released',
+  async (t) => {
+    const { requests, notedReleased, expect } = createSubject();
+    const reply = expect('req_1');
+    mock.timers.tick(31_000);
+    t.is((await failureOf(reply.next())).code, 'SERVICE_UNAVAILABLE');
+    t.deepEqual(notedReleased, ['req_1']);
+    requests.close(new ApiError('SERVICE_UNAVAILABLE', 'The service is shutting down.'));
+    t.throws(() => expect('req_2'));
+    await nextTurn();
+    t.deepEqual(notedReleased, ['req_1', 'req_2']);
+  },
+);
+
+for (const released of ['started', 'ended', new Error('Redis is away')] as const) {
+  test.serial(`a request whose release gives ${String(released)} is not noted as released`, async (t) => {
+    const { requests, notedReleased, takenBack, expect } = createSubject({ released });
+    expect('req_1');
+    mock.timers.tick(31_000);
+    await nextTurn();
+    requests.close(new ApiError('SERVICE_UNAVAILABLE', 'The service is shutting down.'));
+    t.true(takenBack.length > 0);
+    t.deepEqual(notedReleased, []);
+  });
+}

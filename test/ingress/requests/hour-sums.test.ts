@@ -5,7 +5,7 @@ import type { HourGroup } from '../../../shared/store/usage/usage-tables.ts';
 
 const evening = Date.parse('2026-12-05T20:30:00Z');
 const sum = { account: '', model: 'small-chat', code: 'completed', counts: { ...noDetailCounts, requests: 5 } };
-const refusals = [{ code: 'rate_limit_exceeded', requests: 3 }];
+const refusals = [{ account: '', code: 'rate_limit_exceeded', requests: 3 }];
 
 function hourSums() {
   const asked: string[] = [];

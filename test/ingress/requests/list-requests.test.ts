@@ -212,6 +212,39 @@ test('lines of a batch that follow each other are one item, which counts them, a
   t.is(lines.requests.length, 3);
 });
 
+test('lines of batches that take turns are one item of a page for each batch', async (t) => {
+  const side = await freshAccount();
+  const records = usageRecords(8, (index) => ({
+    ...{ account: side.account, admittedAt: new Date(Date.UTC(2026, 11, 5, 0, 0, index)), entry: entryAt(index) },
+    ...{ requestId: nextId(), batch: index === 4 ? null : `batch_${index % 2}`, chargedTokens: 10 },
+  }));
+  await store.usage.recordUsage(records);
+  const page = await side.list(side.account, { limit: 3, filter: {}, isFolded: true });
+  t.deepEqual(
+    page.requests.map(({ request, lines }) => [request.requestId, lines?.requests]),
+    [
+      [records[7]?.requestId, 4],
+      [records[6]?.requestId, 3],
+      [records[4]?.requestId, undefined],
+    ],
+  );
+  t.false(page.hasMore);
+  const first = await side.list(side.account, { limit: 2, filter: {}, isFolded: true });
+  t.deepEqual(
+    first.requests.map(({ lines }) => lines?.requests),
+    [2, undefined],
+  );
+  const rest = await side.list(side.account, { limit: 3, before: first.last, filter: {}, isFolded: true });
+  t.deepEqual(
+    rest.requests.map(({ request, lines }) => [request.batch, lines?.requests]),
+    [
+      [null, undefined],
+      ['batch_1', 2],
+      ['batch_0', 2],
+    ],
+  );
+});
+
 test('requests of one millisecond are split between pages by their ids', async (t) => {
   const side = await freshAccount();
   const admittedAt = new Date('2026-12-05T10:00:00.000Z');

@@ -80,8 +80,33 @@ test('no step has counts before anything was counted, and a wrong number of step
     first_token_ms: null,
     backends: [],
   });
-  for (const query of ['steps=0', 'steps=201', 'step=days', 'steps=1.5'])
+  for (const query of ['steps=0', 'steps=37', 'step=hours&steps=201', 'step=days', 'steps=1.5', 'end=yesterday'])
     t.not((await fetch(`${served.url}?${query}`)).status, 200, query);
+  for (const query of ['steps=36', 'step=hours&steps=200'])
+    t.is((await fetch(`${served.url}?${query}`)).status, 200, query);
+});
+
+test('earlier steps are read with an end: the last step begins before it', async (t) => {
+  const asked: (readonly number[])[] = [];
+  const app = new Koa<RequestState>();
+  app.use((ctx, next) => {
+    ctx.state.now = Date.parse('2026-12-05T10:07:00Z');
+    return next();
+  });
+  const readCounts = async (_step: string, starts: readonly number[]) => {
+    asked.push(starts);
+    return [];
+  };
+  app.use(stageOf('retrieveFleetHistory', { operators: { fleet: { readCounts } } }));
+  await using served = await serveApp(app);
+  const startsOf = async (end: string) => {
+    const answer = await fetch(`${served.url}?step=hours&steps=2&end=${end}`);
+    return ((await answer.json()) as FleetHistory).data.map(({ start }) => start.slice(0, 16));
+  };
+  t.deepEqual(await startsOf('2026-11-05T10:00:00Z'), ['2026-11-05T08:00', '2026-11-05T09:00']);
+  t.deepEqual(await startsOf('2026-11-05T10:00:00.001Z'), ['2026-11-05T09:00', '2026-11-05T10:00']);
+  t.deepEqual(await startsOf('2027-01-01T00:00:00Z'), ['2026-12-05T09:00', '2026-12-05T10:00']);
+  t.deepEqual(asked[0], [Date.parse('2026-11-05T08:00:00Z'), Date.parse('2026-11-05T09:00:00Z')]);
 });
 
 test('the total is of all steps: sums, the longest wait, and percentiles of all first tokens', async (t) => {

@@ -7,6 +7,7 @@ import { answerErrors } from '../../../ingress/middleware/answer-errors.ts';
 import type { RequestState } from '../../../ingress/request-state.ts';
 import type { Batch } from '../../../shared/batches/batch.ts';
 import { resultIdOf } from '../../../shared/batches/batch-ids.ts';
+import { rateLimitExceeded, temporarilyUnavailable } from '../../../shared/errors.ts';
 import type { Store } from '../../../shared/store/records/store.ts';
 import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
 import { mountRoutes } from '../../support/api-routes.ts';
@@ -56,8 +57,9 @@ async function start(t: ExecutionContext) {
   const { log } = recordedLog();
 
   /** An ingress, which may die. */
-  async function serve(death?: Death, copiesMax?: number) {
-    const { batches, files } = store;
+  async function serve(death?: Death, copiesMax?: number, change: Partial<Store['batches']> = {}) {
+    const { files } = store;
+    const batches = { ...store.batches, ...change };
     const mortal =
       death === undefined ? { parts: { batches, files }, hasDied: () => false } : dying({ batches, files }, death);
     const used = { ...store, ...mortal.parts };
@@ -158,6 +160,37 @@ test('a batch that runs, files that are gone, and batches without such lines are
   t.like(await retry(whole.id), { status: 400, body: { error: 'lines: no line of this batch has failed' } });
   const full = await serve(undefined, 0);
   t.like(await full.retry((await insertEnded(store)).id), { status: 503, body: { code: 'SERVICE_UNAVAILABLE' } });
+});
+
+test('a batch that the store makes after it seemed to be away has its file, which else goes in an hour', async (t) => {
+  const { store, serve, textOf } = await start(t);
+  const ended = await insertEnded(store);
+  const late: Batch[] = [];
+  const away = await serve(undefined, undefined, {
+    async insertBatch(batch) {
+      late.push(batch);
+      throw temporarilyUnavailable(new Error('the store is away'));
+    },
+  });
+  t.is((await away.retry(ended.id)).status, 503);
+  const [made] = late;
+  if (made === undefined) return t.fail();
+  const file = await store.batches.findFile(made.inputFile);
+  t.true(Number(file?.expiresAt) - Date.now() < 3_700_000);
+  await store.batches.insertBatch(made);
+  t.is(await textOf(made.inputFile), `${lineOf('two')}\r\n`);
+});
+
+test('a batch that is refused leaves no file', async (t) => {
+  const { store, serve } = await start(t);
+  const ended = await insertEnded(store);
+  const full = await serve(undefined, undefined, {
+    insertBatch: async () => {
+      throw rateLimitExceeded('batch_limit', 'The account has too many batches.', 60_000);
+    },
+  });
+  t.is((await full.retry(ended.id)).status, 429);
+  t.is((await store.batches.listFiles(account, { limit: 100 })).length, 2);
 });
 
 test('an ingress that dies at any step leaves no second batch, and no file that stays', async (t) => {

@@ -199,7 +199,9 @@ test('the hours of an account have errors, refusals and percentiles, and those o
   }));
   const refusals = { account: 'user:ann', keyId: 'key_1', code: 'rate_limit_exceeded', requests: 5 };
   const entry = entryAt(20);
-  const { ask } = await start(t, { records, refusals: [{ ...refusals, start: '2026-12-05T01', entry }] });
+  const unknown = { account: '', keyId: '', code: 'INVALID_KEY', requests: 2 };
+  const counted = [refusals, unknown].map((each) => ({ ...each, start: '2026-12-05T01', entry }));
+  const { ask } = await start(t, { records, refusals: counted });
   const read = async (path: string) => usageReportSchema.parse(await (await ask(path)).json());
 
   const own = await read('/usage?start=2026-12-05T00&end=2026-12-05T01&group_by=hour');
@@ -218,9 +220,31 @@ test('the hours of an account have errors, refusals and percentiles, and those o
 
   const all = await read('/all?start=2026-12-05T00&end=2026-12-05T23&group_by=hour,model');
   t.is(all.total.requests, 12);
-  t.like(all.total.errors, { UPSTREAMS_EXHAUSTED: 3, rate_limit_exceeded: 5 });
+  t.deepEqual(all.total.errors, { UPSTREAMS_EXHAUSTED: 3, rate_limit_exceeded: 5, INVALID_KEY: 2 });
+  const byAccount = await read('/all?start=2026-12-05T01&end=2026-12-05T01&group_by=account,hour,model');
+  t.deepEqual(
+    byAccount.data.map(({ account, model, requests, refused, errors }) => [account, model, requests, refused, errors]),
+    [
+      ['-', '-', 0, 2, { INVALID_KEY: 2 }],
+      ['user:ann', '-', 0, 5, { rate_limit_exceeded: 5 }],
+      ['user:ann', 'small-chat', 3, 0, { UPSTREAMS_EXHAUSTED: 1 }],
+      ['user:bob', 'small-chat', 1, 0, {}],
+    ],
+  );
+  const failedFirst = await read(
+    '/all?start=2026-12-05T01&end=2026-12-05T01&group_by=account,hour,model&order=failed&limit=3',
+  );
+  t.deepEqual(
+    failedFirst.data.map(({ account, failed, refused }) => [account, failed, refused]),
+    [
+      ['user:ann', 1, 0],
+      ['user:ann', 0, 5],
+      ['-', 0, 2],
+    ],
+    'rows with refusals only are not the first that are left out',
+  );
   const worst = await read('/all?start=2026-12-05T00&end=2026-12-05T23&group_by=account&order=failed&limit=1');
-  t.like(worst, { rowCount: 2, data: [{ account: 'user:ann', requests: 8, failed: 2, refused: 0 }] });
+  t.like(worst, { rowCount: 3, data: [{ account: 'user:ann', requests: 8, failed: 2, refused: 5 }] });
   for (const wrong of ['start=2026-12-01T00&group_by=key', 'start=2026-11-20T00&end=2026-12-05&group_by=hour'])
     t.is((await ask(`/all?${wrong}`)).status, 400, wrong);
 });

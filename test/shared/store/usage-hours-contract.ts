@@ -14,7 +14,10 @@ export function testUsageHoursContract(contract: Contract): void {
   prove('further combinations of a full hour are counted together, also by a repair', countsTogether);
   prove('hours that are no longer kept are neither written nor compared, and are removed', removesOldHours);
   prove('refusals are counted once for each entry, however often it comes', countsRefusalsOnce);
-  prove('refusals of an hour are summed by code over all accounts, and removed with their hour', sumsRefusals);
+  prove(
+    'refusals of an hour are summed by code over all accounts, or also by account, and removed with their hour',
+    sumsRefusals,
+  );
 }
 
 const codes = ['completed', 'UPSTREAMS_EXHAUSTED', 'DEADLINE_EXCEEDED'];
@@ -159,6 +162,12 @@ async function sumsRefusals(t: ExecutionContext, store: Store): Promise<void> {
     rate_limit_exceeded: 7,
     INVALID_KEY: 5,
   });
+  const { refusals: byAccount } = await store.usage.sumHour('2026-12-05T10', ['account', 'model']);
+  t.deepEqual(byAccount.map(({ account, code, requests }) => `${account} ${code} ${requests}`).sort(), [
+    ' INVALID_KEY 5',
+    'user:ann rate_limit_exceeded 3',
+    'user:bob rate_limit_exceeded 4',
+  ]);
   t.deepEqual(await readRefusals(store, 'user:ann', old), [
     refusals({ requests: 3 }),
     refusals({ start: '2026-12-05T11', requests: 6, entry: entryAt(4) }),

@@ -205,3 +205,23 @@ test('a failed request is charged nothing', async (t) => {
   t.deepEqual(events, ['settle', 'error']);
   t.like(settlements[0], { chargedTokens: 0, report: { outcome: 'failed', promptTokens: 0, completionTokens: 0 } });
 });
+
+test('a failed stream has the status that its client got: 200 once a text was sent, or 10 s have passed', async (t) => {
+  const statusOf = async ({
+    stream = true,
+    isSent = false,
+    ...world
+  }: World & { stream?: boolean; isSent?: boolean }) => {
+    const { endRequest, run, settlements, answer } = createSubject(world);
+    answer();
+    run.ledger.firstToken();
+    if (isSent) run.ledger.sendText();
+    await endRequest({ ...run, job: { ...run.job, stream } }, failed);
+    return settlements[0]?.report.status;
+  };
+  t.is(await statusOf({}), 500, 'a token that came, and was not sent');
+  t.is(await statusOf({ isSent: true }), 200);
+  t.is(await statusOf({ runsForMs: 9_960 }), 500, 'with the 40 ms in the queue');
+  t.is(await statusOf({ runsForMs: 9_961 }), 200);
+  t.is(await statusOf({ stream: false, runsForMs: 20_000 }), 500);
+});

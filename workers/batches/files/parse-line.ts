@@ -75,7 +75,7 @@ export function parseLine({ number, bytes }: Pick<FileLine, 'number' | 'bytes'>,
   if (line === undefined) throw new Error(`batches cannot use ${rules.endpoint}`);
   if (!line.success) {
     return faulty(
-      validationIssuesOf(line.error).map(({ path, message }) => ({ code: codeOf(path), param: path, message })),
+      validationIssuesOf(line.error).map(({ path, message }) => ({ code: issueCodeOf(path), param: path, message })),
     );
   }
   const { custom_id: customId, body } = line.data;
@@ -152,6 +152,6 @@ const codes: Readonly<Record<string, string>> = {
   url: 'invalid_url',
 };
 
-function codeOf(path: string): string {
+function issueCodeOf(path: string): string {
   return codes[path] ?? 'invalid_request';
 }

@@ -238,7 +238,7 @@ test('a transaction that finds the disk full leaves nothing behind, and the next
 });
 
 test('rejects a database with another schema, says what to do, and does not change it', async (t) => {
-  for (const number of [schemaNumber + 1, 99, -1]) {
+  for (const number of [schemaNumber - 1, schemaNumber + 1, 99, -1]) {
     await using home = await createSqliteHome();
     const database = new DatabaseSync(home.file);
     database.exec(`CREATE TABLE other (id TEXT) STRICT; PRAGMA user_version = ${number}`);
