@@ -36,6 +36,14 @@ function stepAt(time: string, stepSeconds: number): number {
   return Math.floor(Date.parse(time) / 1_000 / stepSeconds) * stepSeconds;
 }
 
+/** The report that a chart by model, key or cost draws: of a long span by days, because one by hours could have too many rows. */
+export function chartQuery({ span, by }: { span: Span; by: ChartedBy }, now: number): URLSearchParams {
+  const { start, end } = hoursIn(span, now);
+  const [unit, length] = span === 'month' ? ['day', 10] : ['hour', 13];
+  const groups = `${unit},${by === 'key' ? 'key' : 'model'}`;
+  return new URLSearchParams({ start: start.slice(0, length), end: end.slice(0, length), group_by: groups });
+}
+
 /** A number of each row, summed by step. A step without rows is 0. */
 export function sumsBy(
   rows: readonly UsageRow[],
@@ -44,7 +52,7 @@ export function sumsBy(
 ): number[] {
   const sums = new Map<number, number>();
   for (const row of rows) {
-    const step = stepAt(row.hour ?? '', stepSeconds);
+    const step = stepAt(row.hour ?? row.day ?? '', stepSeconds);
     sums.set(step, (sums.get(step) ?? 0) + amountOf(row));
   }
   return times.map((time) => sums.get(time) ?? 0);

@@ -1,5 +1,5 @@
 import { h } from 'preact';
-import { useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Batch } from '../../routes/present-batch.ts';
 import type { Key } from '../../routes/present-key.ts';
 import type { RequestList } from '../../routes/present-request.ts';
@@ -13,7 +13,7 @@ import type { HeldKeys } from '../keys/held-keys.ts';
 import { requestsLink } from '../page/console-route.ts';
 import { Choice } from '../page/fields.ts';
 import { formatCost, formatCount, formatDay, formatHour, formatMs, formatShort } from '../page/format.ts';
-import { LoadedView } from '../page/loaded-view.ts';
+import { Failure, LoadedView } from '../page/loaded-view.ts';
 import { LimitsPanel, MonthNote } from '../usage/quota-view.ts';
 import { Attention } from './attention.ts';
 import { CallTheApi } from './call-the-api.ts';
@@ -22,6 +22,7 @@ import {
   type ChartedBy,
   changeWords,
   chartedBy,
+  chartQuery,
   forecastOf,
   hoursIn,
   type Span,
@@ -208,25 +209,26 @@ function shares({ promptTokens, completionTokens, cachedTokens }: UsageReport['t
   return `${percent(promptTokens)} prompt, ${percent(cachedTokens)} cached`;
 }
 
-/** The hours, or days, by outcome, model, key or cost; a click opens the requests of one. */
+/** The hours, or days, by outcome, model, key or cost; a click opens the requests of one. Read again each time that the usage is. */
 function UsageChart({ api, usage, keys }: { api: Api; usage: SpanUsage; keys: readonly Key[] }) {
   const [by, setBy] = useState<ChartedBy>('outcome');
   const { span, at, hours } = usage;
-  const group = by === 'key' ? 'hour,key' : 'hour,model';
-  const grouped = useLoaded(
-    async (signal) =>
-      by === 'outcome'
-        ? hours
-        : api.call<UsageReport>(`/billing/usage?${new URLSearchParams({ ...hoursIn(span, at), group_by: group })}`, {
-            signal,
-          }),
-    [by, at],
-  );
+  const read = async (signal: AbortSignal) => {
+    if (by === 'outcome') return undefined;
+    return api.call<UsageReport>(`/billing/usage?${chartQuery({ span, by }, at)}`, { signal });
+  };
+  const grouped = useLoaded(read, [by, span]);
+  const readAt = useRef(at);
+  useEffect(() => {
+    if (readAt.current !== at) grouped.reload();
+    readAt.current = at;
+  }, [at]);
   const steps = stepsOf(span, at);
   const { currency = '' } = hours;
   const names = new Map(keys.map(({ id, name }) => [id, name]));
   const nameOfKey = (id: string | null) => (id === null ? 'sign-in token' : (names.get(id) ?? id));
   const each = steps.stepSeconds === 3_600 ? 'hour' : 'day';
+  const eachWords = each === 'hour' ? each : 'day (UTC)';
   const isCost = by === 'cost';
   const timeWords = (seconds: number) =>
     each === 'hour' ? formatHour(seconds) : formatDay(new Date(seconds * 1_000).toISOString().slice(0, 10));
@@ -235,11 +237,11 @@ function UsageChart({ api, usage, keys }: { api: Api; usage: SpanUsage; keys: re
     const iso = (seconds: number) => new Date(seconds * 1_000).toISOString();
     window.location.hash = requestsLink({ start: iso(start), end: iso(start + steps.stepSeconds) });
   };
-  return h(TimeChart, {
+  const chart = h(TimeChart, {
     ...steps,
-    title: isCost ? `Cost by model, ${currency} each ${each}` : `Requests by ${by}, each ${each}`,
+    title: isCost ? `Cost by model, ${currency} each ${eachWords}` : `Requests by ${by}, each ${eachWords}`,
     kind: 'bars',
-    series: seriesOf(grouped.value?.data ?? [], { ...steps, by, nameOfKey }),
+    series: seriesOf((by === 'outcome' ? hours : grouped.value)?.data ?? [], { ...steps, by, nameOfKey }),
     format: formatShort,
     formatTime: timeWords,
     formatValue: (value) => (isCost ? formatCost(value, currency) : formatCount(value)),
@@ -251,6 +253,12 @@ function UsageChart({ api, usage, keys }: { api: Api; usage: SpanUsage; keys: re
       choose: (name) => setBy(name as ChartedBy), // one of the options
     }),
   });
+  return h(
+    'div',
+    { class: 'loaded', 'aria-busy': grouped.loading },
+    grouped.error !== undefined && h(Failure, { error: grouped.error, retry: grouped.reload }),
+    chart,
+  );
 }
 
 const { cost: _, ...withoutCost } = chartedBy;

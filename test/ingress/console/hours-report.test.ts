@@ -3,6 +3,7 @@ import { concernsOf } from '../../../ingress/console/overview/attention.ts';
 import { programFor } from '../../../ingress/console/overview/call-the-api.ts';
 import {
   changeWords,
+  chartQuery,
   forecastOf,
   hoursIn,
   seriesOf,
@@ -35,6 +36,18 @@ test('a span ends with the present hour, and the one before it ends where it beg
   t.is(days.stepSeconds, 86_400);
   t.is(days.times.length, 31);
   t.is(new Date((days.times.at(-1) ?? 0) * 1_000).toISOString(), '2026-11-30T00:00:00.000Z');
+});
+
+test('a chart of a month is read by days, because a report has a bound of rows', (t) => {
+  const queryOf = (...[wanted]: Parameters<typeof chartQuery>) => Object.fromEntries(chartQuery(wanted, now));
+  t.deepEqual(queryOf({ span: 'month', by: 'key' }, now), {
+    ...{ start: '2026-10-31', end: '2026-11-30', group_by: 'day,key' },
+  });
+  t.deepEqual(queryOf({ span: 'week', by: 'cost' }, now), {
+    ...{ start: '2026-11-23T08', end: '2026-11-30T07', group_by: 'hour,model' },
+  });
+  const days = [{ ...total({ requests: 4 }), day: '2026-11-29' }] as UsageRow[];
+  t.deepEqual(sumsBy(days, stepsOf('month', now), ({ requests }) => requests).slice(-2), [4, 0]);
 });
 
 test('hours without usage are 0, and hours of a day are summed in a long span', (t) => {
