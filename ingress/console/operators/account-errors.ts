@@ -5,6 +5,7 @@ import { useLoaded, usePolled } from '../api/use-loaded.ts';
 import { formatCount, formatHour } from '../page/format.ts';
 import { LoadedView, Panel } from '../page/loaded-view.ts';
 import { Table } from '../page/table.ts';
+import { refusedModel } from '../requests/code-words.ts';
 
 const hoursShown = 24;
 const hourMs = 3_600_000;
@@ -44,7 +45,8 @@ export function AccountErrors({ api, path, code, choose }: Props) {
   );
 }
 
-type ErrorSum = { code: string; count: number; models: readonly string[]; lastHour: number };
+/** `listed`: those of them that were not refused, so that there is a list of them. */
+type ErrorSum = { code: string; count: number; listed: number; models: readonly string[]; lastHour: number };
 
 /** Errors by code, most first, with their models and the last hour in which there were some. */
 export function errorsByCode(rows: UsageReport['data']): ErrorSum[] {
@@ -55,7 +57,8 @@ export function errorsByCode(rows: UsageReport['data']): ErrorSum[] {
     .map(([code, all]) => ({
       code,
       count: all.reduce((sum, { count }) => sum + count, 0),
-      models: [...new Set(all.map(({ model }) => model))].filter((model) => model !== '' && model !== '-'),
+      listed: all.reduce((sum, { count, model }) => sum + (model === refusedModel ? 0 : count), 0),
+      models: [...new Set(all.map(({ model }) => model))].filter((model) => model !== '' && model !== refusedModel),
       lastHour: Math.max(...all.map(({ hour }) => hour)),
     }))
     .toSorted((one, other) => other.count - one.count);
@@ -85,6 +88,7 @@ function ErrorTable({ rows, code, choose }: Pick<Props, 'code' | 'choose'> & { r
       {
         title: 'Requests below',
         cell: (row) =>
+          row.listed > 0 &&
           h(
             'button',
             {

@@ -44,6 +44,11 @@ export function chartQuery({ span, by }: { span: Span; by: ChartedBy }, now: num
   return new URLSearchParams({ start: start.slice(0, length), end: end.slice(0, length), group_by: groups });
 }
 
+/** How many requests were sent: those that were admitted, and those that were refused. */
+export function sentIn({ requests, refused = 0 }: Pick<UsageReport['total'], 'requests' | 'refused'>): number {
+  return requests + refused;
+}
+
 /** A number of each row, summed by step. A step without rows is 0. */
 export function sumsBy(
   rows: readonly UsageRow[],

@@ -26,6 +26,7 @@ import {
   forecastOf,
   hoursIn,
   type Span,
+  sentIn,
   seriesOf,
   spans,
   stepsOf,
@@ -92,17 +93,23 @@ export function OverviewPage({ api, baseUrl, docsUrl, held, isOperator }: Props)
     h(
       'div',
       { class: 'columns' },
-      h(Attention, { usage: usage.value?.hours, keys: keys.value?.data, batches: batches.value?.data }),
+      h(Attention, {
+        usage: usage.value?.hours,
+        models: usage.value?.models,
+        keys: keys.value?.data,
+        batches: batches.value?.data,
+      }),
       h(CallTheApi, { baseUrl, keys, api }),
     ),
   ];
 }
 
-/** `hours` of the span; `before` is the total of the span before it. */
+/** `hours` of the span, and the same by model; `before` is the total of the span before it. */
 export type SpanUsage = {
   span: Span;
   at: number;
   hours: UsageReport;
+  models: UsageReport;
   before: UsageReport['total'];
   week: UsageReport['total'];
   month: UsageReport['total'];
@@ -112,13 +119,14 @@ async function readUsage(api: Api, { span, signal }: { span: Span; signal: Abort
   const at = Date.now();
   const report = (query: Record<string, string>) =>
     api.call<UsageReport>(`/billing/usage?${new URLSearchParams(query)}`, { signal });
-  const [hours, before, week, month] = await Promise.all([
+  const [hours, models, before, week, month] = await Promise.all([
     report({ ...hoursIn(span, at), group_by: 'hour' }),
+    report({ ...hoursIn(span, at), group_by: 'model' }),
     report({ ...hoursIn(span, at, 1), group_by: 'model' }),
     report({ ...hoursIn('week', at), group_by: 'model' }),
     report({ group_by: 'model' }),
   ]);
-  return { span, at, hours, before: before.total, week: week.total, month: month.total };
+  return { span, at, hours, models, before: before.total, week: week.total, month: month.total };
 }
 
 function UsageTiles({ usage: { span, at, hours, before, week, month } }: { usage: SpanUsage }) {
@@ -126,9 +134,9 @@ function UsageTiles({ usage: { span, at, hours, before, week, month } }: { usage
   const steps = stepsOf(span, at);
   const words = wordsOfSpan(span);
   const { refused = 0, firstTokenMs } = total;
-  const asked = total.requests + refused;
+  const asked = sentIn(total);
   const wrong = total.failed + refused;
-  const change = changeWords(total.requests, before.requests);
+  const change = changeWords(sentIn(total), sentIn(before));
   const forecast = forecastOf({ month, week }, at);
   const tokens = total.promptTokens + total.completionTokens;
   const line = (label: string, values: number[], format: (value: number) => string) => {
@@ -142,11 +150,7 @@ function UsageTiles({ usage: { span, at, hours, before, week, month } }: { usage
       title: 'Requests',
       value: formatCount(asked),
       note: change === undefined ? 'no earlier requests' : `${change} on the ${words} before`,
-      line: line(
-        'Requests',
-        sumsBy(data, steps, ({ requests, refused: no = 0 }) => requests + no),
-        formatCount,
-      ),
+      line: line('Requests', sumsBy(data, steps, sentIn), formatCount),
       href: requestsLink({}),
     }),
     h(Tile, {

@@ -114,7 +114,11 @@ test('a change is in percent, and there is none from nothing', (t) => {
 });
 
 test('errors by code, keys that end within a week and batches with failed lines need attention', (t) => {
-  const report = { total: total({ errors: { rate_limit_exceeded: 2, UPSTREAMS_EXHAUSTED: 9 } }) } as UsageReport;
+  const report = {
+    total: total({ errors: { rate_limit_exceeded: 2, UPSTREAMS_EXHAUSTED: 9, SERVICE_UNAVAILABLE: 4, lost: 1 } }),
+  } as UsageReport;
+  const refusals = { ...total({ refused: 5 }), errors: { rate_limit_exceeded: 2, SERVICE_UNAVAILABLE: 3 } };
+  const models = { data: [{ ...refusals, model: '-' }] } as unknown as UsageReport;
   const key = (id: string, hours: number) =>
     ({ id, name: id, state: 'active', expires_at: Math.floor(now / 1_000) + hours * 3_600, valid_until: null }) as Key;
   const batch = (id: string, status: string, failed: number) =>
@@ -122,6 +126,7 @@ test('errors by code, keys that end within a week and batches with failed lines 
   const concerns = concernsOf(
     {
       usage: report,
+      models,
       keys: [key('soon', 40), key('later', 400)],
       batches: [
         batch('batch_1', 'completed', 3),
@@ -133,13 +138,15 @@ test('errors by code, keys that end within a week and batches with failed lines 
     now,
   );
   t.deepEqual(
-    concerns.map(({ label, tone, text }) => [label, tone, text]),
+    concerns.map(({ label, tone, text, link }) => [label, tone, text, ...(link ? [link.href] : [])]),
     [
-      ['UPSTREAMS_EXHAUSTED', 'bad', '9 requests'],
+      ['UPSTREAMS_EXHAUSTED', 'bad', '9 requests', '#requests?code=UPSTREAMS_EXHAUSTED'],
+      ['SERVICE_UNAVAILABLE', 'bad', '4 requests', '#requests?code=SERVICE_UNAVAILABLE'],
       ['rate_limit_exceeded', 'warning', '2 requests'],
-      ['key', 'warning', '"soon" expires in 1 d 16 h'],
-      ['batch', 'warning', '3 of 10 lines failed'],
-      ['batch', 'warning', 'batch_4 did not run'],
+      ['lost', 'bad', '1 request', '#requests?outcome=lost'],
+      ['key', 'warning', '"soon" expires in 1 d 16 h', '#keys'],
+      ['batch', 'warning', '3 of 10 lines failed', '#batches/batch_1'],
+      ['batch', 'warning', 'batch_4 did not run', '#batches/batch_4'],
     ],
   );
 });
