@@ -87,7 +87,7 @@ function outageOf(model: string, backends: readonly Backend[]): Incident | undef
     key: '',
     tone: 'bad',
     title: '',
-    // It could be answered until the last one was away.
+    // It could be answered until the last one was away, so each must be known.
     since: latestOf(all.map(awaySince)),
     causes: causesOf(all),
     models: [model],
@@ -154,14 +154,15 @@ function partOfWorkers(away: readonly Away[]): string {
   return of > 0 && of < all ? ` by ${of} of ${all} workers` : '';
 }
 
+/** Not known of a backend that refuses the account: its last failure is the latest one, and not the first. */
 function awaySince({ backend: { paused }, health }: Away): number | undefined {
-  const at = paused?.since ?? health.failing_since ?? health.last_failure?.at;
+  const at = paused?.since ?? health.failing_since;
   return at == null ? undefined : Date.parse(at) / 1_000;
 }
 
 function latestOf(times: readonly (number | undefined)[]): number | undefined {
   const known = times.filter((time) => time !== undefined);
-  return known.length === 0 ? undefined : Math.max(...known);
+  return known.length < times.length ? undefined : Math.max(...known);
 }
 
 /** Backends that fail in the same way share a cause. */
@@ -196,7 +197,7 @@ function requestOf(away: readonly Away[]): string | undefined {
   return lastOf(away.map(({ health }) => health))?.request;
 }
 
-/** Codes of requests that the service could not answer: 503 and 504. */
+/** Codes of requests that the service could not answer. A stream that was interrupted had begun with status 200. */
 const outageCodes = ['UPSTREAMS_EXHAUSTED', 'SERVICE_UNAVAILABLE', 'UPSTREAM_INTERRUPTED', 'DEADLINE_EXCEEDED'];
 
 export type FailedCount = {

@@ -1,6 +1,7 @@
 import type { FleetHistory } from '../../routes/fleet-history.ts';
 import type { UsageReport } from '../../usage/usage-report.ts';
 import { formatCost, formatCount } from '../page/format.ts';
+import { isServiceError } from '../requests/code-words.ts';
 
 /** The times that can be chosen, and their labels. */
 export type RangeName = '1h' | '24h' | '7d';
@@ -51,18 +52,23 @@ export function rateNow({ data, step_seconds: seconds }: FleetHistory, now: numb
 /** Less than this of a step says nothing of its rate. */
 const shortestSeconds = 20;
 
-export function errorsIn({ errors }: Pick<Step, 'errors'>): number {
-  return Object.values(errors).reduce((sum, count) => sum + count, 0);
+/** The errors of the service by their codes, most first, and how many errors of clients there are. */
+export function errorsOf({ errors }: Pick<Step, 'errors'>): {
+  ofService: [code: string, count: number][];
+  ofClients: number;
+} {
+  const ordered = Object.entries(errors).toSorted(([, one], [, other]) => other - one);
+  const ofClients = ordered.filter(([code]) => !isServiceError(code));
+  return {
+    ofService: ordered.filter(([code]) => isServiceError(code)),
+    ofClients: ofClients.reduce((sum, [, count]) => sum + count, 0),
+  };
 }
 
-/** The share of requests with an error; null without requests. */
+/** The share of requests with an error of the service; null without requests. */
 export function errorShare(step: Pick<Step, 'errors' | 'requests'>): number | null {
-  return step.requests === 0 ? null : errorsIn(step) / step.requests;
-}
-
-/** The code with the most errors, and how many these are. */
-export function worstCode({ errors }: Pick<Step, 'errors'>): readonly [code: string, count: number] | undefined {
-  return Object.entries(errors).toSorted(([, one], [, other]) => other - one)[0];
+  if (step.requests === 0) return null;
+  return errorsOf(step).ofService.reduce((sum, [, count]) => sum + count, 0) / step.requests;
 }
 
 /** `2.1 %`. */

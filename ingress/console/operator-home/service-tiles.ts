@@ -11,6 +11,7 @@ import { Failure } from '../page/loaded-view.ts';
 import {
   costsOf,
   errorShare,
+  errorsOf,
   firstHour,
   formatAmount,
   formatPercent,
@@ -21,7 +22,6 @@ import {
   rangeLabels,
   rateNow,
   ratesOf,
-  worstCode,
 } from './service-numbers.ts';
 
 type Props = {
@@ -77,14 +77,23 @@ const errorShareMax = 0.05;
 
 function ErrorsTile({ history: { total, data }, range }: PartProps) {
   const share = errorShare(total);
-  const worst = worstCode(total);
+  const { ofService, ofClients } = errorsOf(total);
+  const [worst] = ofService;
   const tone = share !== null && share > errorShareMax ? 'bad' : undefined;
   return h(Tile, {
     title: 'Errors',
     value: share === null ? '–' : formatPercent(share),
-    note: worst === undefined ? '' : [`${formatCount(worst[1])} × `, breakable(worst[0])],
+    note: [
+      worst === undefined ? 'none of the service' : [`${formatCount(worst[1])} × `, breakable(worst[0])],
+      ofClients > 0 && `, ${formatCount(ofClients)} of clients`,
+    ],
     tone,
-    line: { values: data.map(errorShare), label: `Share of errors ${ofRange(range)}`, format: formatPercent, tone },
+    line: {
+      values: data.map(errorShare),
+      label: `Share of errors of the service ${ofRange(range)}`,
+      format: formatPercent,
+      tone,
+    },
   });
 }
 
@@ -141,12 +150,13 @@ function CostTile({ api, range }: { api: Api; range: RangeName }) {
     (signal) => api.call<UsageReport>(`/admin/usage?group_by=day&start=${day.slice(0, 7)}-01&end=${day}`, { signal }),
     [day],
   );
-  usePolled(hours, { everyMs: usageEveryMs });
+  for (const part of [hours, month]) usePolled(part, { everyMs: usageEveryMs });
   const costs = hours.value && costsOf(hours.value, firstHour(range, now));
+  const hasFailed = hours.error !== undefined || month.error !== undefined;
   return h(Tile, {
     title: costs !== undefined && costs.currency === undefined ? 'Tokens charged' : 'Cost',
     value: costs === undefined ? '–' : formatTotal(costs),
-    note: month.value && monthWords(month.value, now),
+    note: hasFailed ? 'not all could be read, trying again' : month.value && monthWords(month.value, now),
     line: {
       values: costs?.line ?? [],
       label: `By hour ${ofRange(range === '1h' ? '24h' : range)}`,

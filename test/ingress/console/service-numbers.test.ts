@@ -2,6 +2,7 @@ import test from 'ava';
 import {
   costsOf,
   errorShare,
+  errorsOf,
   firstHour,
   formatPercent,
   hourText,
@@ -10,9 +11,10 @@ import {
   monthForecast,
   rateNow,
   ratesOf,
-  worstCode,
 } from '../../../ingress/console/operator-home/service-numbers.ts';
+import { filterOfCode, isServiceError, wasAdmitted } from '../../../ingress/console/requests/code-words.ts';
 import type { FleetHistory } from '../../../ingress/routes/fleet-history.ts';
+import { errorCodes } from '../../../shared/errors.ts';
 
 const seconds = (time: string) => Date.parse(time) / 1_000;
 const now = seconds('2026-03-11T10:22:30Z');
@@ -35,13 +37,40 @@ test('the present step is counted for the part of it that has passed', (t) => {
   t.is(rateNow(historyOf([]), now), 0);
 });
 
-test('errors have a share, and the code with the most', (t) => {
-  const step = { requests: 200, errors: { rate_limit_exceeded: 1, UPSTREAMS_EXHAUSTED: 3 } };
+test('errors of the service have a share; those of clients are counted apart', (t) => {
+  const step = { requests: 200, errors: { rate_limit_exceeded: 1, INVALID_KEY: 90, UPSTREAMS_EXHAUSTED: 3, lost: 1 } };
   t.is(errorShare(step), 0.02);
-  t.deepEqual(worstCode(step), ['UPSTREAMS_EXHAUSTED', 3]);
+  t.deepEqual(errorsOf(step), {
+    ofService: [
+      ['UPSTREAMS_EXHAUSTED', 3],
+      ['lost', 1],
+    ],
+    ofClients: 91,
+  });
+  t.is(errorShare({ requests: 9, errors: { INVALID_KEY: 9 } }), 0);
   t.is(errorShare({ requests: 0, errors: {} }), null);
-  t.is(worstCode({ errors: {} }), undefined);
   t.deepEqual([0, 0.021, 0.0996, 0.5].map(formatPercent), ['0 %', '2.1 %', '10 %', '50 %']);
+});
+
+test('errors of the service are those of shared/errors.ts with a status of 5xx, and requests that are lost', (t) => {
+  const codes = Object.keys(errorCodes) as (keyof typeof errorCodes)[];
+  t.deepEqual(
+    codes.filter(isServiceError),
+    codes.filter((code) => errorCodes[code].status >= 500),
+  );
+  t.true(isServiceError('lost'));
+  t.deepEqual(
+    [filterOfCode('lost'), filterOfCode('INTERNAL_ERROR')],
+    [{ outcome: 'lost' }, { code: 'INTERNAL_ERROR' }],
+  );
+});
+
+test('only an error that is never a refusal leads to the page of its request', (t) => {
+  t.true(wasAdmitted({ status: 503, code: 'UPSTREAMS_EXHAUSTED' }));
+  t.true(wasAdmitted({ status: 200, code: 'INTERNAL_ERROR' }), 'its stream had begun');
+  t.false(wasAdmitted({ status: 503, code: 'SERVICE_UNAVAILABLE' }), 'the queue can be full');
+  t.false(wasAdmitted({ status: 429, code: 'rate_limit_exceeded' }));
+  t.false(wasAdmitted({ status: 0, code: 'unreachable' }));
 });
 
 test('the longest wait is found, unless none has waited', (t) => {
