@@ -1,6 +1,6 @@
 import test from 'ava';
 import { csvOf } from '../../../ingress/console/page/csv.ts';
-import { refusalsOf, reportOf, seriesOf } from '../../../ingress/console/requests/request-counts.ts';
+import { isCounted, refusalsOf, reportOf, seriesOf } from '../../../ingress/console/requests/request-counts.ts';
 import { joined, queryOf, type RequestRow, requestsCsv } from '../../../ingress/console/requests/request-list.ts';
 
 const row: RequestRow = {
@@ -61,6 +61,36 @@ test('requests of each hour are shown by how they ended, those of a filter only;
   t.deepEqual(valuesOf({}), { completed: [14, 0], cancelled: [2, 0], refused: [0, 4], failed: [4, 0] });
   t.deepEqual(valuesOf({ model: 'a' }), { completed: [7, 0], cancelled: [1, 0], failed: [2, 0] });
   t.deepEqual(valuesOf({ model: 'c' }), { completed: [0, 0] });
+});
+
+test('a chart of filtered requests has only these, and there is none that reports cannot count', (t) => {
+  const times = [Date.parse('2026-11-30T04:00:00Z') / 1_000];
+  const steps = { unit: 'hour', times, stepSeconds: 3_600 } as const;
+  const hour = '2026-11-30T04:00:00Z';
+  const rows = [
+    { hour, model: 'a', ...counts, errors: { SERVICE_UNAVAILABLE: 1, lost: 1 } },
+    {
+      hour,
+      model: '-',
+      ...counts,
+      requests: 0,
+      failed: 0,
+      cancelled: 0,
+      refused: 4,
+      errors: { SERVICE_UNAVAILABLE: 4 },
+    },
+  ];
+  const shown = (filter: Parameters<typeof seriesOf>[2]) =>
+    seriesOf(steps, rows, filter).map(({ name, values }) => [name, ...values]);
+  t.deepEqual(shown({ code: 'SERVICE_UNAVAILABLE' }), [['SERVICE_UNAVAILABLE', 1]]);
+  t.deepEqual(shown({ outcome: 'lost' }), [['lost', 1]]);
+  t.deepEqual(shown({ outcome: 'failed' }), [['failed', 1]]);
+  t.deepEqual(shown({ outcome: 'completed' }), [['completed', 7]]);
+  t.is(reportOf(steps, { code: 'SERVICE_UNAVAILABLE' }).get('group_by'), 'hour,model');
+  t.true(isCounted({ code: 'SERVICE_UNAVAILABLE' }, steps));
+  t.false(isCounted({ code: 'SERVICE_UNAVAILABLE' }, { unit: 'day' }));
+  t.false(isCounted({ slower_than_ms: '1000' }, steps));
+  t.false(isCounted({ batch_id: 'batch_1' }, steps));
 });
 
 test('refused requests are counted by their codes, apart from those that failed', (t) => {
