@@ -1,7 +1,15 @@
 import test from 'ava';
+import type { Api } from '../../../ingress/console/api/api.ts';
 import { csvOf } from '../../../ingress/console/page/csv.ts';
 import { isCounted, refusalsOf, reportOf, seriesOf } from '../../../ingress/console/requests/request-counts.ts';
-import { joined, queryOf, type RequestRow, requestsCsv } from '../../../ingress/console/requests/request-list.ts';
+import {
+  exportedMax,
+  joined,
+  queryOf,
+  type RequestRow,
+  readForExport,
+  requestsCsv,
+} from '../../../ingress/console/requests/request-list.ts';
 
 const row: RequestRow = {
   ...{ id: 'req_1', answer_id: null, object: 'request', endpoint: '/v1/chat/completions', model: 'small-chat' },
@@ -27,6 +35,35 @@ test('the API is asked for the times of a range, and folds lines unless it lists
   });
   const own = { start: '2026-11-30T04:00:00Z', end: '2026-11-30T05:00:00Z', batch_id: 'batch_1' };
   t.deepEqual(queryOf(own, now), own);
+});
+
+test('an export reads all pages up to its bound, and knows whether there are more', async (t) => {
+  /** Pages of a list with this many requests. */
+  function listOf(total: number) {
+    let sent = 0;
+    return async (path: string) => {
+      const limit = Number(new URLSearchParams(path.split('?')[1]).get('limit'));
+      const data = Array.from({ length: Math.min(limit, total - sent) }, (_, index) => {
+        return { ...row, id: `req_${sent + index}` };
+      });
+      sent += data.length;
+      return { data, last_id: data.at(-1)?.id ?? null, has_more: sent < total };
+    };
+  }
+  const progress: number[] = [];
+  const exported = (total: number) => {
+    const options = {
+      filter: {},
+      signal: new AbortController().signal,
+      progress: (rows: number) => progress.push(rows),
+    };
+    return readForExport({ call: listOf(total) } as unknown as Api, options);
+  };
+  const few = await exported(250);
+  t.deepEqual([few.data.length, few.hasMore, ...progress], [250, false, 100, 200, 250]);
+  const many = await exported(exportedMax + 1);
+  t.deepEqual([many.data.length, many.hasMore], [exportedMax, true]);
+  t.false((await exported(exportedMax)).hasMore);
 });
 
 test('the file has what is shown, and no cell begins like a formula', (t) => {
