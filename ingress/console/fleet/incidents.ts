@@ -1,5 +1,6 @@
 import type { FleetView } from '../../routes/fleet.ts';
 import type { UsageReport } from '../../usage/usage-report.ts';
+import { daySeconds, hourSeconds, stepAt } from '../charts/steps.ts';
 import { formatCount } from '../page/format.ts';
 import {
   type Backend,
@@ -231,13 +232,9 @@ export function failedSince({ data }: Pick<UsageReport, 'data'>, models: readonl
 
 /** The hours that the numbers of incidents need, at most a week. */
 export function hoursOf(incidents: readonly Pick<Incident, 'since'>[], now: number): { start: number; end: number } {
-  const end = hourOf(now);
-  const starts = incidents.map(({ since = now }) => hourOf(since));
+  const end = stepAt(now, hourSeconds);
+  const starts = incidents.map(({ since = now }) => stepAt(since, hourSeconds));
   return { start: Math.max(end - weekSeconds, Math.min(end, ...starts)), end };
 }
 
-const weekSeconds = 7 * 86_400;
-
-export function hourOf(seconds: number): number {
-  return Math.floor(seconds / 3_600) * 3_600;
-}
+const weekSeconds = 7 * daySeconds;

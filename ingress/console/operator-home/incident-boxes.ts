@@ -4,13 +4,13 @@ import type { FleetView } from '../../routes/fleet.ts';
 import type { UsageReport } from '../../usage/usage-report.ts';
 import type { Api } from '../api/api.ts';
 import { type LoadState, useLoaded, usePolled } from '../api/use-loaded.ts';
+import { daySeconds, hourSeconds, hourText, stepAt } from '../charts/steps.ts';
 import { listed } from '../fleet/backend-state.ts';
 import { findingsIn } from '../fleet/fleet-findings.ts';
-import { failedSince, hourOf, hoursOf, type Incident, incidentsIn } from '../fleet/incidents.ts';
+import { failedSince, hoursOf, type Incident, incidentsIn } from '../fleet/incidents.ts';
 import { accountLink, foundLink } from '../page/console-route.ts';
 import { formatCount, formatRest } from '../page/format.ts';
 import { Icon, StateBadge } from '../page/icons.ts';
-import { hourText } from './service-numbers.ts';
 
 /** Beside the title of the page. */
 export function IncidentCount({ fleet }: { fleet: FleetView }) {
@@ -98,7 +98,6 @@ const clock = new Intl.DateTimeFormat('en-GB', { timeStyle: 'short' });
 const dayAndClock = new Intl.DateTimeFormat('en-GB', {
   ...{ day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' },
 });
-const daySeconds = 86_400;
 
 /** `04:00`; `29 Nov, 04:00` if that was a day ago or longer. */
 function timeWords(seconds: number, now: number): string {
@@ -120,9 +119,9 @@ function Counted({ incident: { models, since }, failed: { value: report, error }
   if (report === undefined)
     return error === undefined ? 'Counting the requests …' : 'The requests could not be counted. This is tried again.';
   const now = Date.now() / 1_000;
-  const hour = hourOf(since ?? now);
+  const hour = stepAt(since ?? now, hourSeconds);
   const { requests, accounts } = failedSince(report, models, hour);
-  const time = hour === hourOf(now) ? 'in this hour' : `since ${timeWords(hour, now)}`;
+  const time = hour === stepAt(now, hourSeconds) ? 'in this hour' : `since ${timeWords(hour, now)}`;
   if (requests === 0) return `No request has failed ${time}.`;
   const least = report.rowCount > report.data.length ? 'at least ' : '';
   return [

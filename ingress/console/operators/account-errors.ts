@@ -2,13 +2,13 @@ import { h } from 'preact';
 import type { UsageReport } from '../../usage/usage-report.ts';
 import type { Api } from '../api/api.ts';
 import { useLoaded, usePolled } from '../api/use-loaded.ts';
+import { hourSeconds, hourText } from '../charts/steps.ts';
 import { formatCount, formatHour } from '../page/format.ts';
 import { LoadedView, Panel } from '../page/loaded-view.ts';
 import { Table } from '../page/table.ts';
 import { refusedModel } from '../requests/code-words.ts';
 
 const hoursShown = 24;
-const hourMs = 3_600_000;
 const everyMs = 30_000;
 
 type Props = {
@@ -22,9 +22,8 @@ type Props = {
 
 /** Why requests of an account have failed in the last day, by code; a click lists those with one of them. */
 export function AccountErrors({ api, path, code, choose }: Props) {
-  const hourAt = (ms: number) => new Date(ms).toISOString().slice(0, 13);
-  const end = hourAt(Date.now());
-  const start = hourAt(Date.now() - (hoursShown - 1) * hourMs);
+  const now = Date.now() / 1_000;
+  const [start, end] = [hourText(now - (hoursShown - 1) * hourSeconds), hourText(now)];
   const query = `group_by=hour,model&start=${start}&end=${end}`;
   const loaded = useLoaded((signal) => api.call<UsageReport>(`${path}/usage?${query}`, { signal }), [path, query]);
   usePolled(loaded, { everyMs });

@@ -1,5 +1,6 @@
 import type { UsageReport, UsageRow } from '../../usage/usage-report.ts';
 import type { ChartSeries } from '../charts/draw-chart.ts';
+import { outcomeSeries, sumsBy } from '../charts/steps.ts';
 import type { RequestFilter } from '../page/console-route.ts';
 import { formatCount } from '../page/format.ts';
 import { isServiceError, refusedModel } from './code-words.ts';
@@ -47,38 +48,27 @@ export function isCounted(filter: RequestFilter, { unit }: Pick<Steps, 'unit'>):
 }
 
 /** Requests of each step by how they ended, and of a filter only those that it lists. Refused ones are only in reports of hours, and of no model or endpoint. */
-export function seriesOf({ unit, times }: Steps, rows: readonly UsageRow[], filter: RequestFilter): ChartSeries[] {
+export function seriesOf(steps: Steps, rows: readonly UsageRow[], filter: RequestFilter): ChartSeries[] {
   const wanted = rows.filter((row) =>
     Object.entries(dimensions).every(([name, field]) => {
       const value = filter[field];
       return value === undefined || row[name as keyof typeof dimensions] === value; // its keys
     }),
   );
-  const byTime = Map.groupBy(wanted, ({ hour, day }) => Date.parse(hour ?? day ?? '') / 1_000);
-  const values = (count: (row: UsageRow) => number) =>
-    times.map((time) => (byTime.get(time) ?? []).reduce((sum, row) => sum + count(row), 0));
   const code = codeIn(filter);
   if (code !== undefined) {
-    const listed = values(({ model, errors = {} }) => (model === refusedModel ? 0 : (errors[code] ?? 0)));
+    const listed = sumsBy(wanted, steps, ({ model, errors = {} }) =>
+      model === refusedModel ? 0 : (errors[code] ?? 0),
+    );
     return [{ name: code, values: listed, tone: isServiceError(code) ? 'bad' : 'warning' }];
   }
+  const series = outcomeSeries(wanted, steps);
+  if (filter.outcome === undefined) return series;
   // Reports count lost ones as failed, and the list does not.
-  const failedIn = ({ failed, errors = {} }: UsageRow) =>
-    failed - (filter.outcome === 'failed' ? (errors.lost ?? 0) : 0);
-  const series: ChartSeries[] = [
-    {
-      name: 'completed',
-      tone: 'good',
-      values: values(({ requests, failed, cancelled }) => requests - failed - cancelled),
-    },
-    { name: 'cancelled', values: values(({ cancelled }) => cancelled), tone: 'neutral' },
-    { name: 'failed', tone: 'bad', values: values(failedIn) },
-  ];
-  const refused = values((row) => row.refused ?? 0);
-  if (filter.outcome !== undefined) return series.filter(({ name }) => name === filter.outcome);
-  if (unit === 'hour') series.splice(2, 0, { name: 'refused', tone: 'warning', values: refused });
-  // Every chart has the first: an empty one, too.
-  return series.filter(({ values: counts }, index) => index === 0 || counts.some((count) => Number(count) > 0));
+  const failed = sumsBy(wanted, steps, (row) => row.failed - (row.errors?.lost ?? 0));
+  return filter.outcome === 'failed'
+    ? [{ name: 'failed', values: failed, tone: 'bad' }]
+    : series.filter(({ name }) => name === filter.outcome);
 }
 
 /** How many requests of a range were refused, by their codes: the most frequent first. */

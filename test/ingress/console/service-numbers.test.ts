@@ -1,17 +1,17 @@
 import test from 'ava';
+import { hourText } from '../../../ingress/console/charts/steps.ts';
 import {
   costsOf,
   errorShare,
   errorsOf,
   firstHour,
-  formatPercent,
-  hourText,
   lineHours,
   longestWait,
-  monthForecast,
   rateNow,
   ratesOf,
+  rateWords,
 } from '../../../ingress/console/operator-home/service-numbers.ts';
+import { formatPercent } from '../../../ingress/console/page/format.ts';
 import { filterOfCode, isServiceError, wasAdmitted } from '../../../ingress/console/requests/code-words.ts';
 import type { FleetHistory } from '../../../ingress/routes/fleet-history.ts';
 import { errorCodes } from '../../../shared/errors.ts';
@@ -35,6 +35,10 @@ test('the present step is counted for the part of it that has passed', (t) => {
   t.deepEqual(ratesOf(historyOf([300, 1]), seconds('2026-03-11T10:20:05Z')), [1, null], 'too little of it has passed');
   t.is(rateNow(historyOf([900, 300, 150]), now), 1);
   t.is(rateNow(historyOf([]), now), 0);
+  t.deepEqual(
+    [300, 3_600].map((step) => rateWords({ step_seconds: step })),
+    ['in the last 10 min', 'in the last 2 h'],
+  );
 });
 
 test('errors of the service have a share; those of clients are counted apart', (t) => {
@@ -105,10 +109,4 @@ test('costs are of each hour and of the range; without prices these are tokens',
   const first = seconds('2026-03-11T09:00:00Z');
   t.deepEqual(costsOf({ ...report, currency: 'USD' }, first), { currency: 'USD', total: 0.5, line: [1, 0, 0, 0.5] });
   t.deepEqual(costsOf(report, first), { currency: undefined, total: 3, line: [7, 0, 0, 3] });
-});
-
-test('a month is forecast from the part of it that has passed, except on its first day', (t) => {
-  t.is(monthForecast(10, seconds('2026-03-11T00:00:00Z')), 31);
-  t.is(monthForecast(10, seconds('2026-03-01T23:00:00Z')), undefined);
-  t.is(monthForecast(28, seconds('2026-12-29T00:00:00Z')), 31);
 });
