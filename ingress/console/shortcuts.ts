@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { isForOperators, type PageName, pages } from './page/console-route.ts';
 
 /** After `g`, the page that each key goes to. */
-export const goKeys = {
+const goKeys = {
   s: 'service',
   o: 'overview',
   r: 'requests',

@@ -36,7 +36,7 @@ browserTestAlone('an operator gets from "customer says 503" to its cause', async
   const incident = page.getByRole('region', { name: /^small-chat\b.* cannot be answered$/ });
   await incident.getByText(/ since \d\d:\d\d \(\d+ (s|min)\)$/).waitFor();
   await incident
-    .getByText(/\d+ requests of 2 accounts \(user:[\w-]+, user:[\w-]+\) got 503 or 504 in this hour\.$/)
+    .getByText(/\d+ requests of 2 accounts \(user:[\w-]+, user:[\w-]+\) got an error of the service in this hour\.$/)
     .waitFor();
   t.regex(await incident.innerText(), /onprem-a.*: HTTP 500 \(127\.0\.0\.1:\d+/);
   t.regex(

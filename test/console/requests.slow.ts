@@ -31,7 +31,7 @@ browserTest('requests are listed and filtered, and one shows its timeline, facts
   t.is(await rows.count(), 1);
   const [file] = await Promise.all([
     page.waitForEvent('download'),
-    page.getByRole('button', { name: 'Export these 1 as CSV' }).click(),
+    page.getByRole('button', { name: 'Export as CSV', exact: true }).click(),
   ]);
   t.like(readCsv(await readFile(await file.path(), 'utf8')), [{ result: 'completed', key: 'default' }]);
   await page.getByRole('combobox', { name: 'Result' }).selectOption('failed, any code');

@@ -1,21 +1,28 @@
 import { type ComponentChildren, h } from 'preact';
 
 type LineProps = {
-  values: readonly (number | null)[];
-  /** What the line shows, in words: `Requests of the last 24 hours`. */
+  /** What the line shows, with its range and the length of its steps: `Requests of the last 24 hours, each hour`. */
   label: string;
+  values: readonly (number | null)[];
+  /** A value with its unit. */
   format: (value: number) => string;
   tone?: 'bad' | undefined;
 };
 
 const [width, height] = [160, 32];
 
-/** A line of recent values without an axis: its lowest, highest and latest value are its description. */
-export function Sparkline({ values, label, format, tone }: LineProps) {
+/** What a line has no axis for: its range, and its lowest, highest and latest value with their unit. */
+export function lineWords({ label, values, format }: Omit<LineProps, 'tone'>): string {
   const known = values.filter((value) => value !== null);
-  const [low, high] = [Math.min(...known), Math.max(...known)];
-  const words =
-    known.length === 0 ? 'no value' : `from ${format(low)} to ${format(high)}, now ${format(known.at(-1) ?? 0)}`;
+  if (known.length === 0) return `${label}: no value`;
+  const [low, high, latest] = [Math.min(...known), Math.max(...known), known.at(-1) ?? 0].map(format);
+  return `${label}: lowest ${low}, highest ${high}, latest ${latest}`;
+}
+
+/** A line of recent values without an axis, which its description is for. */
+function Sparkline({ values, label, format, tone }: LineProps) {
+  const high = Math.max(...values.filter((value) => value !== null));
+  const words = lineWords({ label, values, format });
   return h(
     'svg',
     {
@@ -23,9 +30,11 @@ export function Sparkline({ values, label, format, tone }: LineProps) {
       viewBox: `0 0 ${width} ${height}`,
       preserveAspectRatio: 'none',
       role: 'img',
-      'aria-label': `${label}: ${words}`,
+      'aria-label': words,
     },
-    h('title', null, `${label}: ${words}`),
+    h('title', null, words),
+    // A line is thin: its whole area shows the title.
+    h('rect', { class: 'area', width, height }),
     partsOf(values).map((points) =>
       h('polyline', { key: points[0], points: pointsOf(points, values, [0, Math.max(high, 1e-9)]) }),
     ),

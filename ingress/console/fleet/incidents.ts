@@ -1,5 +1,6 @@
 import type { FleetView } from '../../routes/fleet.ts';
 import type { UsageReport } from '../../usage/usage-report.ts';
+import { daySeconds, hourSeconds, stepAt } from '../charts/steps.ts';
 import { formatCount } from '../page/format.ts';
 import {
   type Backend,
@@ -87,7 +88,7 @@ function outageOf(model: string, backends: readonly Backend[]): Incident | undef
     key: '',
     tone: 'bad',
     title: '',
-    // It could be answered until the last one was away.
+    // It could be answered until the last one was away, so each must be known.
     since: latestOf(all.map(awaySince)),
     causes: causesOf(all),
     models: [model],
@@ -154,14 +155,15 @@ function partOfWorkers(away: readonly Away[]): string {
   return of > 0 && of < all ? ` by ${of} of ${all} workers` : '';
 }
 
+/** Not known of a backend that refuses the account: its last failure is the latest one, and not the first. */
 function awaySince({ backend: { paused }, health }: Away): number | undefined {
-  const at = paused?.since ?? health.failing_since ?? health.last_failure?.at;
+  const at = paused?.since ?? health.failing_since;
   return at == null ? undefined : Date.parse(at) / 1_000;
 }
 
 function latestOf(times: readonly (number | undefined)[]): number | undefined {
   const known = times.filter((time) => time !== undefined);
-  return known.length === 0 ? undefined : Math.max(...known);
+  return known.length < times.length ? undefined : Math.max(...known);
 }
 
 /** Backends that fail in the same way share a cause. */
@@ -196,7 +198,7 @@ function requestOf(away: readonly Away[]): string | undefined {
   return lastOf(away.map(({ health }) => health))?.request;
 }
 
-/** Codes of requests that the service could not answer: 503 and 504. */
+/** Codes of requests that the service could not answer. A stream that was interrupted had begun with status 200. */
 const outageCodes = ['UPSTREAMS_EXHAUSTED', 'SERVICE_UNAVAILABLE', 'UPSTREAM_INTERRUPTED', 'DEADLINE_EXCEEDED'];
 
 export type FailedCount = {
@@ -230,13 +232,9 @@ export function failedSince({ data }: Pick<UsageReport, 'data'>, models: readonl
 
 /** The hours that the numbers of incidents need, at most a week. */
 export function hoursOf(incidents: readonly Pick<Incident, 'since'>[], now: number): { start: number; end: number } {
-  const end = hourOf(now);
-  const starts = incidents.map(({ since = now }) => hourOf(since));
+  const end = stepAt(now, hourSeconds);
+  const starts = incidents.map(({ since = now }) => stepAt(since, hourSeconds));
   return { start: Math.max(end - weekSeconds, Math.min(end, ...starts)), end };
 }
 
-const weekSeconds = 7 * 86_400;
-
-export function hourOf(seconds: number): number {
-  return Math.floor(seconds / 3_600) * 3_600;
-}
+const weekSeconds = 7 * daySeconds;

@@ -3,14 +3,14 @@ import { useMemo } from 'preact/hooks';
 import type { FleetView } from '../../routes/fleet.ts';
 import type { UsageReport } from '../../usage/usage-report.ts';
 import type { Api } from '../api/api.ts';
-import { useLoaded, usePolled } from '../api/use-loaded.ts';
+import { type LoadState, useLoaded, usePolled } from '../api/use-loaded.ts';
+import { daySeconds, hourSeconds, hourText, stepAt } from '../charts/steps.ts';
 import { listed } from '../fleet/backend-state.ts';
 import { findingsIn } from '../fleet/fleet-findings.ts';
-import { failedSince, hourOf, hoursOf, type Incident, incidentsIn } from '../fleet/incidents.ts';
+import { failedSince, hoursOf, type Incident, incidentsIn } from '../fleet/incidents.ts';
 import { accountLink, foundLink } from '../page/console-route.ts';
 import { formatCount, formatRest } from '../page/format.ts';
 import { Icon, StateBadge } from '../page/icons.ts';
-import { hourText } from './service-numbers.ts';
 
 /** Beside the title of the page. */
 export function IncidentCount({ fleet }: { fleet: FleetView }) {
@@ -33,7 +33,7 @@ export function IncidentBoxes({ fleet, api, docsUrl }: Props) {
   const failed = useFailedRequests(api, incidents);
   return [
     h('span', { class: 'unseen', role: 'status' }, announced),
-    incidents.map((incident) => h(IncidentBox, { key: incident.key, incident, report: failed, docsUrl })),
+    incidents.map((incident) => h(IncidentBox, { key: incident.key, incident, failed, docsUrl })),
     findings.length > 0 &&
       h(
         'ul',
@@ -47,7 +47,7 @@ const countEveryMs = 15_000;
 const rowsMax = 1_000;
 
 /** Failed requests by account, hour and model since the first incident has begun. Without incidents there is nothing to read. */
-function useFailedRequests(api: Api, incidents: readonly Incident[]): UsageReport | undefined {
+function useFailedRequests(api: Api, incidents: readonly Incident[]): LoadState<UsageReport | undefined> {
   const down = incidents.filter(({ models }) => models.length > 0);
   const { start, end } = hoursOf(down, Date.now() / 1_000);
   const query = new URLSearchParams({
@@ -59,19 +59,19 @@ function useFailedRequests(api: Api, incidents: readonly Incident[]): UsageRepor
     [down.length === 0, query.toString()],
   );
   usePolled(loaded, { everyMs: countEveryMs, active: down.length > 0 });
-  return loaded.value;
+  return loaded;
 }
 
-type BoxProps = { incident: Incident; report: UsageReport | undefined; docsUrl: string };
+type BoxProps = { incident: Incident; failed: LoadState<UsageReport | undefined>; docsUrl: string };
 
-function IncidentBox({ incident, report, docsUrl }: BoxProps) {
+function IncidentBox({ incident, failed, docsUrl }: BoxProps) {
   const { tone, title, since, causes, request, runbook } = incident;
   const parts: ComponentChildren[] = causes.map(({ backends, words, addresses }) => [
     backends.length > 0 && `${listed(backends)}: `,
     h('strong', null, words),
     addresses.length > 0 && ` (${addresses.join(', ')})`,
   ]);
-  const counted = h(Counted, { incident, report });
+  const counted = h(Counted, { incident, failed });
   return h(
     'section',
     { class: tone === 'bad' ? 'incident bad' : 'incident', 'aria-label': title },
@@ -98,25 +98,30 @@ const clock = new Intl.DateTimeFormat('en-GB', { timeStyle: 'short' });
 const dayAndClock = new Intl.DateTimeFormat('en-GB', {
   ...{ day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' },
 });
-const daySeconds = 86_400;
+
+/** `04:00`; `29 Nov, 04:00` if that was a day ago or longer. */
+function timeWords(seconds: number, now: number): string {
+  return (now - seconds < daySeconds ? clock : dayAndClock).format(seconds * 1_000);
+}
 
 /** `04:00 (6 min)`. */
 function sinceWords(since: number): string {
-  const passed = Math.max(0, Date.now() / 1_000 - since);
-  const time = (passed < daySeconds ? clock : dayAndClock).format(since * 1_000);
-  return `${time} (${formatRest(passed * 1_000).match(/^\d+ \S+/)?.[0] ?? ''})`;
+  const now = Date.now() / 1_000;
+  const passed = Math.max(0, now - since);
+  return `${timeWords(since, now)} (${formatRest(passed * 1_000).match(/^\d+ \S+/)?.[0] ?? ''})`;
 }
 
 const namesShown = 3;
 
 /** How many requests of whom could not be answered. Usage knows hours, so a part of the first hour can be from before. */
-function Counted({ incident: { models, since }, report }: Omit<BoxProps, 'docsUrl'>) {
+function Counted({ incident: { models, since }, failed: { value: report, error } }: Omit<BoxProps, 'docsUrl'>) {
   if (models.length === 0) return 'Other backends answer instead.';
-  if (report === undefined) return 'Counting the requests …';
+  if (report === undefined)
+    return error === undefined ? 'Counting the requests …' : 'The requests could not be counted. This is tried again.';
   const now = Date.now() / 1_000;
-  const hour = hourOf(since ?? now);
+  const hour = stepAt(since ?? now, hourSeconds);
   const { requests, accounts } = failedSince(report, models, hour);
-  const time = hour === hourOf(now) ? 'in this hour' : `since ${clock.format(hour * 1_000)}`;
+  const time = hour === stepAt(now, hourSeconds) ? 'in this hour' : `since ${timeWords(hour, now)}`;
   if (requests === 0) return `No request has failed ${time}.`;
   const least = report.rowCount > report.data.length ? 'at least ' : '';
   return [
@@ -129,6 +134,6 @@ function Counted({ incident: { models, since }, report }: Omit<BoxProps, 'docsUr
         h('a', { key: account, href: accountLink(account), title: account }, name ?? account),
       ]),
     accounts.length > namesShown && ', …',
-    `) got 503 or 504 ${time}.`,
+    `) got an error of the service ${time}.`,
   ];
 }

@@ -6,22 +6,23 @@ import type { Api } from '../api/api.ts';
 import { type LoadState, useLoaded, usePolled } from '../api/use-loaded.ts';
 import { Tile, Tiles } from '../charts/tile.ts';
 import { formatRate } from '../fleet/backend-matrix.ts';
-import { formatCount, formatHour, formatMs, formatShort } from '../page/format.ts';
+import { formatCount, formatHour, formatMs, formatPercent, formatShort } from '../page/format.ts';
 import { Failure } from '../page/loaded-view.ts';
+import { forecastDays, monthForecast } from '../usage/month-forecast.ts';
 import {
+  amountIn,
   costsOf,
   errorShare,
+  errorsOf,
   firstHour,
   formatAmount,
-  formatPercent,
   lineHours,
   longestWait,
-  monthForecast,
   type RangeName,
   rangeLabels,
   rateNow,
   ratesOf,
-  worstCode,
+  rateWords,
 } from './service-numbers.ts';
 
 type Props = {
@@ -59,7 +60,7 @@ const noHistory: FleetHistory = {
 type PartProps = { history: FleetHistory; range: RangeName };
 
 function ofRange(range: RangeName): string {
-  return `of the last ${range === '1h' ? 'hour' : rangeLabels[range]}`;
+  return range === '1h' ? 'of the last hour, each five minutes' : `of the last ${rangeLabels[range]}, each hour`;
 }
 
 function RequestsTile({ history, range }: PartProps) {
@@ -67,7 +68,7 @@ function RequestsTile({ history, range }: PartProps) {
   return h(Tile, {
     title: 'Requests',
     value: formatRate(rateNow(history, now)),
-    note: `${formatCount(history.total.requests)} in ${rangeLabels[range]}`,
+    note: `${rateWords(history)}; ${formatCount(history.total.requests)} in ${rangeLabels[range]}`,
     line: { values: ratesOf(history, now), label: `Requests ${ofRange(range)}`, format: formatRate },
   });
 }
@@ -77,14 +78,23 @@ const errorShareMax = 0.05;
 
 function ErrorsTile({ history: { total, data }, range }: PartProps) {
   const share = errorShare(total);
-  const worst = worstCode(total);
+  const { ofService, ofClients } = errorsOf(total);
+  const [worst] = ofService;
   const tone = share !== null && share > errorShareMax ? 'bad' : undefined;
   return h(Tile, {
     title: 'Errors',
     value: share === null ? '–' : formatPercent(share),
-    note: worst === undefined ? '' : [`${formatCount(worst[1])} × `, breakable(worst[0])],
+    note: [
+      worst === undefined ? 'none of the service' : [`${formatCount(worst[1])} × `, breakable(worst[0])],
+      ofClients > 0 && `, ${formatCount(ofClients)} of clients`,
+    ],
     tone,
-    line: { values: data.map(errorShare), label: `Share of errors ${ofRange(range)}`, format: formatPercent, tone },
+    line: {
+      values: data.map(errorShare),
+      label: `Share of errors of the service ${ofRange(range)}`,
+      format: formatPercent,
+      tone,
+    },
   });
 }
 
@@ -101,7 +111,7 @@ function FirstTokenTile({ history: { total, data }, range }: PartProps) {
     note: firstToken === null ? '' : `95 of 100 within ${formatMs(firstToken.p95)}`,
     line: {
       values: data.map((step) => step.first_token_ms?.p95 ?? null),
-      label: `First token, 95 of 100 within, ${ofRange(range)}`,
+      label: `First token (95 of 100 within it) ${ofRange(range)}`,
       format: formatMs,
     },
   });
@@ -132,24 +142,26 @@ const usageEveryMs = 60_000;
 function CostTile({ api, range }: { api: Api; range: RangeName }) {
   const now = Date.now() / 1_000;
   const { start, end } = lineHours(range, now);
-  const day = new Date(now * 1_000).toISOString().slice(0, 10);
+  const { start: firstDay, end: lastDay } = forecastDays(now * 1_000);
   const hours = useLoaded(
     (signal) => api.call<UsageReport>(`/admin/usage?group_by=hour&start=${start}&end=${end}`, { signal }),
     [start, end],
   );
-  const month = useLoaded(
-    (signal) => api.call<UsageReport>(`/admin/usage?group_by=day&start=${day.slice(0, 7)}-01&end=${day}`, { signal }),
-    [day],
+  const days = useLoaded(
+    (signal) => api.call<UsageReport>(`/admin/usage?group_by=day&start=${firstDay}&end=${lastDay}`, { signal }),
+    [lastDay],
   );
-  usePolled(hours, { everyMs: usageEveryMs });
+  for (const part of [hours, days]) usePolled(part, { everyMs: usageEveryMs });
   const costs = hours.value && costsOf(hours.value, firstHour(range, now));
+  const hasFailed = hours.error !== undefined || days.error !== undefined;
+  const title = costs !== undefined && costs.currency === undefined ? 'Tokens charged' : 'Cost';
   return h(Tile, {
-    title: costs !== undefined && costs.currency === undefined ? 'Tokens charged' : 'Cost',
+    title,
     value: costs === undefined ? '–' : formatTotal(costs),
-    note: month.value && monthWords(month.value, now),
+    note: hasFailed ? 'not all could be read, trying again' : days.value && monthWords(days.value, now * 1_000),
     line: {
       values: costs?.line ?? [],
-      label: `By hour ${ofRange(range === '1h' ? '24h' : range)}`,
+      label: `${title} ${ofRange(range === '1h' ? '24h' : range)}`,
       format: (value) => formatAmount(value, costs?.currency),
     },
   });
@@ -159,10 +171,7 @@ function formatTotal({ total, currency }: { total: number; currency: string | un
   return currency === undefined ? formatShort(total) : formatAmount(total, currency);
 }
 
-function monthWords({ total, currency }: UsageReport, now: number): string {
-  const spent = currency === undefined ? total.chargedTokens : Number(total.cost ?? 0);
-  const forecast = monthForecast(spent, now);
-  return forecast === undefined
-    ? `${formatTotal({ total: spent, currency })} this month`
-    : `about ${formatTotal({ total: forecast, currency })} this month`;
+function monthWords({ data, currency }: UsageReport, nowMs: number): string {
+  const total = monthForecast(data, amountIn(currency), nowMs);
+  return `about ${formatTotal({ total, currency })} this month`;
 }

@@ -4,13 +4,14 @@ import type { TopOrder } from '../../usage/usage-query.ts';
 import type { UsageReport, UsageRow } from '../../usage/usage-report.ts';
 import type { Api } from '../api/api.ts';
 import { useLoaded, usePolled } from '../api/use-loaded.ts';
+import { hourText } from '../charts/steps.ts';
 import { Bar } from '../fleet/backend-matrix.ts';
 import { Choice } from '../page/fields.ts';
 import { formatCost, formatCount, formatHour, formatShort } from '../page/format.ts';
 import { AccountLink } from '../page/identifiers.ts';
 import { LoadedView, Panel } from '../page/loaded-view.ts';
 import { type Column, Table } from '../page/table.ts';
-import { firstHour, hourText, type RangeName } from './service-numbers.ts';
+import { firstHour, type RangeName } from './service-numbers.ts';
 
 const rowsShown = 6;
 const everyMs = 60_000;

@@ -15,6 +15,7 @@ import { formatTime } from '../page/format.ts';
 import { StateBadge } from '../page/icons.ts';
 import { ShortId } from '../page/identifiers.ts';
 import { NewestView, Panel } from '../page/loaded-view.ts';
+import { filterOfCode } from '../requests/code-words.ts';
 import { RequestTable } from '../requests/request-table.ts';
 import { LimitsPanel, MonthPanel } from '../usage/quota-view.ts';
 import { AccountErrors } from './account-errors.ts';
@@ -36,7 +37,7 @@ export function AccountActivity({ api, name, account, reload }: Props) {
   const [ended, setEnded] = useState<EndTarget>();
   const path = `/admin/accounts/${encodeURIComponent(name)}`;
   const [code, setCode] = useState<string>();
-  const filter = code === undefined ? {} : { code };
+  const filter = { fold_lines: 'true', ...(code !== undefined && filterOfCode(code)) };
   const requests = useNewest<OperatorRequest>(api, `${path}/requests`, { filter, pageSize, orEmpty: true });
   const batches = useNewest<OperatorBatch>(api, `${path}/batches`, { pageSize, orEmpty: true });
   for (const list of [requests, batches]) usePolled(list);
@@ -107,13 +108,13 @@ function AccountRequests({ api, account, requests, code, onAsk, onEnded }: Reque
     Panel,
     {
       title: code === undefined ? 'Requests' : `Requests with ${code}`,
-      more: { href: requestsLink({ account, ...(code !== undefined && { code }) }), link: 'All requests' },
+      more: { href: requestsLink({ account, ...(code !== undefined && filterOfCode(code)) }), link: 'All requests' },
     },
     h(NewestView<OperatorRequest>, {
       newest: requests,
       what: 'its requests',
       lines: pageSize,
-      empty: code === undefined ? 'It has sent no requests.' : 'None was kept: refused requests are only counted.',
+      empty: code === undefined ? 'It has sent no requests.' : 'No request is listed with this code.',
       inPanel: 'requests',
       children: (shown) =>
         h(RequestTable<OperatorRequest>, {

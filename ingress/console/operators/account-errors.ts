@@ -2,12 +2,13 @@ import { h } from 'preact';
 import type { UsageReport } from '../../usage/usage-report.ts';
 import type { Api } from '../api/api.ts';
 import { useLoaded, usePolled } from '../api/use-loaded.ts';
+import { hourSeconds, hourText } from '../charts/steps.ts';
 import { formatCount, formatHour } from '../page/format.ts';
 import { LoadedView, Panel } from '../page/loaded-view.ts';
 import { Table } from '../page/table.ts';
+import { refusedModel } from '../requests/code-words.ts';
 
 const hoursShown = 24;
-const hourMs = 3_600_000;
 const everyMs = 30_000;
 
 type Props = {
@@ -21,9 +22,8 @@ type Props = {
 
 /** Why requests of an account have failed in the last day, by code; a click lists those with one of them. */
 export function AccountErrors({ api, path, code, choose }: Props) {
-  const hourAt = (ms: number) => new Date(ms).toISOString().slice(0, 13);
-  const end = hourAt(Date.now());
-  const start = hourAt(Date.now() - (hoursShown - 1) * hourMs);
+  const now = Date.now() / 1_000;
+  const [start, end] = [hourText(now - (hoursShown - 1) * hourSeconds), hourText(now)];
   const query = `group_by=hour,model&start=${start}&end=${end}`;
   const loaded = useLoaded((signal) => api.call<UsageReport>(`${path}/usage?${query}`, { signal }), [path, query]);
   usePolled(loaded, { everyMs });
@@ -44,7 +44,8 @@ export function AccountErrors({ api, path, code, choose }: Props) {
   );
 }
 
-type ErrorSum = { code: string; count: number; models: readonly string[]; lastHour: number };
+/** `listed`: those of them that were not refused, so that there is a list of them. */
+type ErrorSum = { code: string; count: number; listed: number; models: readonly string[]; lastHour: number };
 
 /** Errors by code, most first, with their models and the last hour in which there were some. */
 export function errorsByCode(rows: UsageReport['data']): ErrorSum[] {
@@ -55,7 +56,8 @@ export function errorsByCode(rows: UsageReport['data']): ErrorSum[] {
     .map(([code, all]) => ({
       code,
       count: all.reduce((sum, { count }) => sum + count, 0),
-      models: [...new Set(all.map(({ model }) => model))].filter((model) => model !== '' && model !== '-'),
+      listed: all.reduce((sum, { count, model }) => sum + (model === refusedModel ? 0 : count), 0),
+      models: [...new Set(all.map(({ model }) => model))].filter((model) => model !== '' && model !== refusedModel),
       lastHour: Math.max(...all.map(({ hour }) => hour)),
     }))
     .toSorted((one, other) => other.count - one.count);
@@ -85,6 +87,7 @@ function ErrorTable({ rows, code, choose }: Pick<Props, 'code' | 'choose'> & { r
       {
         title: 'Requests below',
         cell: (row) =>
+          row.listed > 0 &&
           h(
             'button',
             {

@@ -7,59 +7,57 @@ import { batchLink, requestsLink } from '../page/console-route.ts';
 import { formatCount, formatRest } from '../page/format.ts';
 import { StateBadge, type Tone } from '../page/icons.ts';
 import { Panel } from '../page/loaded-view.ts';
+import { filterOfCode, isServiceError, refusedModel } from '../requests/code-words.ts';
 
 /** Something that the owner of the account should look at. */
-export type Concern = { key: string; label: string; tone: Tone; text: string; href: string; action: string };
+export type Concern = { key: string; label: string; tone: Tone; text: string; link?: { href: string; action: string } };
 
 const soonMs = 7 * 86_400_000;
 const shownMax = 6;
 
+type Sources = {
+  usage?: UsageReport | undefined;
+  /** The same span by model, which says what was refused. */
+  models?: UsageReport | undefined;
+  keys?: Key[] | undefined;
+  batches?: Batch[] | undefined;
+};
+
 /** Errors of the span by code, keys that end soon, and batches with failed lines; the most pressing first. */
-export function concernsOf(
-  {
-    usage,
-    keys = [],
-    batches = [],
-  }: { usage?: UsageReport | undefined; keys?: Key[] | undefined; batches?: Batch[] | undefined },
-  now: number,
-): Concern[] {
+export function concernsOf({ usage, models, keys = [], batches = [] }: Sources, now: number): Concern[] {
   return [
-    ...(usage === undefined ? [] : errorsIn(usage)),
+    ...(usage === undefined
+      ? []
+      : errorConcerns(usage, models?.data.find(({ model }) => model === refusedModel)?.errors)),
     ...keys.flatMap((key) => endingSoon(key, now)),
     ...batches.flatMap(failedLines),
   ];
 }
 
 /** Clients that exceed a limit or send a wrong request see it themselves: only failures of the service are pressing. */
-function errorsIn({ total: { errors = {} } }: UsageReport): Concern[] {
+function errorConcerns(
+  { total: { errors = {} } }: UsageReport,
+  refused: Readonly<Record<string, number>> = {},
+): Concern[] {
   return Object.entries(errors)
     .toSorted(([, one], [, other]) => other - one)
     .map(([code, requests]) => ({
       key: `error ${code}`,
       label: code,
-      tone: /^[A-Z_]+$/.test(code) && !clientCodes.has(code) ? 'bad' : 'warning',
+      tone: isServiceError(code) ? 'bad' : 'warning',
       text: `${formatCount(requests)} ${requests === 1 ? 'request' : 'requests'}`,
-      href: requestsLink({ code }),
-      action: 'Requests',
+      ...(requests > (refused[code] ?? 0) && {
+        link: { href: requestsLink(filterOfCode(code)), action: 'Requests' },
+      }),
     }));
 }
-
-const clientCodes = new Set([
-  'VALIDATION_ERROR',
-  'FORBIDDEN',
-  'NOT_FOUND',
-  'INVALID_KEY',
-  'NO_AUTH',
-  'PAYLOAD_TOO_LARGE',
-  'CONFLICT',
-]);
 
 function endingSoon(key: Key, now: number): Concern[] {
   const restMs = restOf(key, now);
   const isUsable = ['active', 'in grace'].includes(shownState(key, now));
   if (!isUsable || restMs === undefined || restMs > soonMs) return [];
   const text = `"${key.name}" expires in ${formatRest(restMs)}`;
-  return [{ key: `key ${key.id}`, label: 'key', tone: 'warning', text, href: '#keys', action: 'Keys' }];
+  return [{ key: `key ${key.id}`, label: 'key', tone: 'warning', text, link: { href: '#keys', action: 'Keys' } }];
 }
 
 const running: ReadonlySet<Batch['status']> = new Set(['in_progress', 'finalizing', 'completed', 'failed']);
@@ -72,12 +70,12 @@ function failedLines({ id, status, request_counts: counts }: Batch): Concern[] {
     counts.failed === 0
       ? `${id} did not run`
       : `${formatCount(counts.failed)} of ${formatCount(counts.total)} lines failed`;
-  return [{ key: `batch ${id}`, label: 'batch', tone: 'warning', text, href: batchLink(id), action: 'Batch' }];
+  return [
+    { key: `batch ${id}`, label: 'batch', tone: 'warning', text, link: { href: batchLink(id), action: 'Batch' } },
+  ];
 }
 
-type Props = { usage: UsageReport | undefined; keys: Key[] | undefined; batches: Batch[] | undefined };
-
-export function Attention(props: Props) {
+export function Attention(props: Sources) {
   const concerns = concernsOf(props, Date.now());
   const isKnown = props.usage !== undefined && props.keys !== undefined && props.batches !== undefined;
   return h(Panel, { title: 'Needs attention' }, contentOf(concerns, isKnown));
@@ -90,8 +88,14 @@ function contentOf(concerns: readonly Concern[], isKnown: boolean): ComponentChi
     { class: 'rows concerns' },
     concerns
       .slice(0, shownMax)
-      .map(({ key, label, tone, text, href, action }) =>
-        h('li', { key }, h(StateBadge, { state: label, tone }), h('span', null, text), h('a', { href }, action)),
+      .map(({ key, label, tone, text, link }) =>
+        h(
+          'li',
+          { key },
+          h(StateBadge, { state: label, tone }),
+          h('span', null, text),
+          link && h('a', { href: link.href }, link.action),
+        ),
       ),
   );
 }

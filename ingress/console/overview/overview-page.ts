@@ -1,5 +1,5 @@
 import { h } from 'preact';
-import { useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Batch } from '../../routes/present-batch.ts';
 import type { Key } from '../../routes/present-key.ts';
 import type { RequestList } from '../../routes/present-request.ts';
@@ -7,29 +7,39 @@ import type { LimitsInUse, Quota } from '../../routes/quota.ts';
 import type { UsageReport } from '../../usage/usage-report.ts';
 import type { Api } from '../api/api.ts';
 import { type LoadState, useLoaded, usePolled } from '../api/use-loaded.ts';
+import { hourSeconds, sumsBy } from '../charts/steps.ts';
 import { Tile, Tiles } from '../charts/tile.ts';
 import { TimeChart } from '../charts/time-chart.ts';
 import type { HeldKeys } from '../keys/held-keys.ts';
 import { requestsLink } from '../page/console-route.ts';
 import { Choice } from '../page/fields.ts';
-import { formatCost, formatCount, formatDay, formatHour, formatMs, formatShort } from '../page/format.ts';
-import { LoadedView } from '../page/loaded-view.ts';
+import {
+  formatChange,
+  formatCost,
+  formatCount,
+  formatDay,
+  formatHour,
+  formatMs,
+  formatPercent,
+  formatShare,
+  formatShort,
+} from '../page/format.ts';
+import { Failure, LoadedView } from '../page/loaded-view.ts';
+import { dailyUse, forecastDays, monthForecast, usedUpAt } from '../usage/month-forecast.ts';
 import { LimitsPanel, MonthNote } from '../usage/quota-view.ts';
 import { Attention } from './attention.ts';
 import { CallTheApi } from './call-the-api.ts';
 import { FirstSteps } from './first-steps.ts';
 import {
   type ChartedBy,
-  changeWords,
   chartedBy,
-  forecastOf,
+  chartQuery,
   hoursIn,
   type Span,
-  seriesOf,
+  sentIn,
+  seriesBy,
   spans,
-  stepsOf,
-  sumsBy,
-  usedUpAt,
+  stepsOfSpan,
   wordsOfSpan,
 } from './hours-report.ts';
 
@@ -91,47 +101,53 @@ export function OverviewPage({ api, baseUrl, docsUrl, held, isOperator }: Props)
     h(
       'div',
       { class: 'columns' },
-      h(Attention, { usage: usage.value?.hours, keys: keys.value?.data, batches: batches.value?.data }),
+      h(Attention, {
+        usage: usage.value?.hours,
+        models: usage.value?.models,
+        keys: keys.value?.data,
+        batches: batches.value?.data,
+      }),
       h(CallTheApi, { baseUrl, keys, api }),
     ),
   ];
 }
 
-/** `hours` of the span; `before` is the total of the span before it. */
+/** `hours` of the span, and the same by model; `before` is the total of the span before it, `days` those of a forecast. */
 export type SpanUsage = {
   span: Span;
   at: number;
   hours: UsageReport;
+  models: UsageReport;
   before: UsageReport['total'];
-  week: UsageReport['total'];
-  month: UsageReport['total'];
+  days: UsageReport['data'];
 };
 
 async function readUsage(api: Api, { span, signal }: { span: Span; signal: AbortSignal }): Promise<SpanUsage> {
   const at = Date.now();
   const report = (query: Record<string, string>) =>
     api.call<UsageReport>(`/billing/usage?${new URLSearchParams(query)}`, { signal });
-  const [hours, before, week, month] = await Promise.all([
+  const [hours, models, before, days] = await Promise.all([
     report({ ...hoursIn(span, at), group_by: 'hour' }),
+    report({ ...hoursIn(span, at), group_by: 'model' }),
     report({ ...hoursIn(span, at, 1), group_by: 'model' }),
-    report({ ...hoursIn('week', at), group_by: 'model' }),
-    report({ group_by: 'model' }),
+    report({ ...forecastDays(at), group_by: 'day' }),
   ]);
-  return { span, at, hours, before: before.total, week: week.total, month: month.total };
+  return { span, at, hours, models, before: before.total, days: days.data };
 }
 
-function UsageTiles({ usage: { span, at, hours, before, week, month } }: { usage: SpanUsage }) {
+function UsageTiles({ usage: { span, at, hours, before, days } }: { usage: SpanUsage }) {
   const { total, data, currency = '' } = hours;
-  const steps = stepsOf(span, at);
+  const steps = stepsOfSpan(span, at);
   const words = wordsOfSpan(span);
   const { refused = 0, firstTokenMs } = total;
-  const asked = total.requests + refused;
+  const asked = sentIn(total);
   const wrong = total.failed + refused;
-  const change = changeWords(total.requests, before.requests);
-  const forecast = forecastOf({ month, week }, at);
+  const change = formatChange(sentIn(total), sentIn(before));
+  const forecast = monthForecast(days, ({ cost = '0' }) => Number(cost), at);
   const tokens = total.promptTokens + total.completionTokens;
   const line = (label: string, values: number[], format: (value: number) => string) => {
-    return { label: `${label} of the last ${words}`, values, format };
+    const each = steps.stepSeconds === hourSeconds ? 'hour' : 'day (UTC)';
+    return { label: `${label} of the last ${words}, each ${each}`, values, format };
   };
   const firstTokens = new Map(data.map((row) => [Date.parse(row.hour ?? '') / 1_000, row.firstTokenMs?.p95]));
   return h(
@@ -141,11 +157,7 @@ function UsageTiles({ usage: { span, at, hours, before, week, month } }: { usage
       title: 'Requests',
       value: formatCount(asked),
       note: change === undefined ? 'no earlier requests' : `${change} on the ${words} before`,
-      line: line(
-        'Requests',
-        sumsBy(data, steps, ({ requests, refused: no = 0 }) => requests + no),
-        formatCount,
-      ),
+      line: line('Requests', sumsBy(data, steps, sentIn), (count) => `${formatCount(count)} requests`),
       href: requestsLink({}),
     }),
     h(Tile, {
@@ -153,7 +165,7 @@ function UsageTiles({ usage: { span, at, hours, before, week, month } }: { usage
       value: formatShort(tokens),
       exact: `${formatCount(tokens)} tokens`,
       note: shares(total),
-      line: line('Tokens', sumsBy(data, steps, tokensOf), formatShort),
+      line: line('Tokens', sumsBy(data, steps, tokensOf), (count) => `${formatShort(count)} tokens`),
       href: '#usage',
     }),
     total.cost !== undefined &&
@@ -161,7 +173,7 @@ function UsageTiles({ usage: { span, at, hours, before, week, month } }: { usage
         title: 'Cost',
         value: formatCost(total.cost, currency),
         exact: `${total.cost} ${currency}`,
-        note: forecast === undefined ? undefined : `about ${formatCost(forecast, currency)} this month`,
+        note: `about ${formatCost(forecast, currency)} this month`,
         line: line(
           'Cost',
           sumsBy(data, steps, ({ cost = '0' }) => Number(cost)),
@@ -171,14 +183,14 @@ function UsageTiles({ usage: { span, at, hours, before, week, month } }: { usage
       }),
     h(Tile, {
       title: 'Errors',
-      value: asked === 0 ? '–' : `${((100 * wrong) / asked).toFixed(1)} %`,
+      value: asked === 0 ? '–' : formatPercent(wrong / asked),
       note: wrong === 0 ? 'none' : `${formatCount(total.failed)} failed, ${formatCount(refused)} refused`,
       tone: wrong > 0 ? 'bad' : undefined,
       line: {
         ...line(
           'Errors',
           sumsBy(data, steps, ({ failed, refused: no = 0 }) => failed + no),
-          formatCount,
+          (count) => `${formatCount(count)} errors`,
         ),
         tone: wrong > 0 ? 'bad' : undefined,
       },
@@ -190,7 +202,7 @@ function UsageTiles({ usage: { span, at, hours, before, week, month } }: { usage
         firstTokenMs == null ? '–' : [formatMs(firstTokenMs.p50), h('small', null, ` / ${formatMs(firstTokenMs.p95)}`)],
       note: firstTokenMs == null ? 'no streamed answer' : 'from the admission of a request',
       line: {
-        ...line('First token, p95,', [], formatMs),
+        ...line('First token (p95)', [], formatMs),
         values: span === 'month' ? [] : steps.times.map((time) => firstTokens.get(time) ?? null),
       },
     }),
@@ -204,29 +216,29 @@ function tokensOf({ promptTokens, completionTokens }: { promptTokens: number; co
 function shares({ promptTokens, completionTokens, cachedTokens }: UsageReport['total']): string {
   const all = promptTokens + completionTokens;
   if (all === 0) return 'none';
-  const percent = (part: number) => `${Math.round((100 * part) / all)} %`;
-  return `${percent(promptTokens)} prompt, ${percent(cachedTokens)} cached`;
+  return `${formatShare(promptTokens, all)} prompt, ${formatShare(cachedTokens, all)} cached`;
 }
 
-/** The hours, or days, by outcome, model, key or cost; a click opens the requests of one. */
+/** The hours, or days, by outcome, model, key or cost; a click opens the requests of one. Read again each time that the usage is. */
 function UsageChart({ api, usage, keys }: { api: Api; usage: SpanUsage; keys: readonly Key[] }) {
   const [by, setBy] = useState<ChartedBy>('outcome');
   const { span, at, hours } = usage;
-  const group = by === 'key' ? 'hour,key' : 'hour,model';
-  const grouped = useLoaded(
-    async (signal) =>
-      by === 'outcome'
-        ? hours
-        : api.call<UsageReport>(`/billing/usage?${new URLSearchParams({ ...hoursIn(span, at), group_by: group })}`, {
-            signal,
-          }),
-    [by, at],
-  );
-  const steps = stepsOf(span, at);
+  const read = async (signal: AbortSignal) => {
+    if (by === 'outcome') return undefined;
+    return api.call<UsageReport>(`/billing/usage?${chartQuery({ span, by }, at)}`, { signal });
+  };
+  const grouped = useLoaded(read, [by, span]);
+  const readAt = useRef(at);
+  useEffect(() => {
+    if (readAt.current !== at) grouped.reload();
+    readAt.current = at;
+  }, [at]);
+  const steps = stepsOfSpan(span, at);
   const { currency = '' } = hours;
   const names = new Map(keys.map(({ id, name }) => [id, name]));
   const nameOfKey = (id: string | null) => (id === null ? 'sign-in token' : (names.get(id) ?? id));
-  const each = steps.stepSeconds === 3_600 ? 'hour' : 'day';
+  const each = steps.stepSeconds === hourSeconds ? 'hour' : 'day';
+  const eachWords = each === 'hour' ? each : 'day (UTC)';
   const isCost = by === 'cost';
   const timeWords = (seconds: number) =>
     each === 'hour' ? formatHour(seconds) : formatDay(new Date(seconds * 1_000).toISOString().slice(0, 10));
@@ -235,11 +247,11 @@ function UsageChart({ api, usage, keys }: { api: Api; usage: SpanUsage; keys: re
     const iso = (seconds: number) => new Date(seconds * 1_000).toISOString();
     window.location.hash = requestsLink({ start: iso(start), end: iso(start + steps.stepSeconds) });
   };
-  return h(TimeChart, {
+  const chart = h(TimeChart, {
     ...steps,
-    title: isCost ? `Cost by model, ${currency} each ${each}` : `Requests by ${by}, each ${each}`,
+    title: isCost ? `Cost by model, ${currency} each ${eachWords}` : `Requests by ${by}, each ${eachWords}`,
     kind: 'bars',
-    series: seriesOf(grouped.value?.data ?? [], { ...steps, by, nameOfKey }),
+    series: seriesBy((by === 'outcome' ? hours : grouped.value)?.data ?? [], { ...steps, by, nameOfKey }),
     format: formatShort,
     formatTime: timeWords,
     formatValue: (value) => (isCost ? formatCost(value, currency) : formatCount(value)),
@@ -251,6 +263,12 @@ function UsageChart({ api, usage, keys }: { api: Api; usage: SpanUsage; keys: re
       choose: (name) => setBy(name as ChartedBy), // one of the options
     }),
   });
+  return h(
+    'div',
+    { class: 'loaded', 'aria-busy': grouped.loading },
+    grouped.error !== undefined && h(Failure, { error: grouped.error, retry: grouped.reload }),
+    chart,
+  );
 }
 
 const { cost: _, ...withoutCost } = chartedBy;
@@ -276,9 +294,9 @@ function LimitsAndMonth({ limits, quota, usage, docsUrl }: LimitsProps) {
         what: 'your quota',
         lines: 2,
         children: (value) => {
-          const { week, at } = usage.value ?? {};
-          const until = week && at && usedUpAt(value, week.chargedTokens, at);
-          return h(MonthNote, { quota: value, usedUpAt: until || undefined });
+          const { days = [], at = Date.now() } = usage.value ?? {};
+          const perDay = dailyUse(days, ({ chargedTokens }) => chargedTokens, at);
+          return h(MonthNote, { quota: value, usedUpAt: usedUpAt(value, perDay, at) });
         },
       }),
     ),

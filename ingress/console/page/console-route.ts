@@ -34,7 +34,7 @@ export function isForOperators(page: PageName): boolean {
 export type AuditFilter = { account?: string; actor?: string; kind?: string; start?: string; end?: string };
 
 /** What is asked of an account when its page opens. */
-export const accountActions = ['plan', 'top-up', 'suspension'] as const;
+const accountActions = ['plan', 'top-up', 'suspension'] as const;
 export type AccountAction = (typeof accountActions)[number];
 
 /** As the API names them. */

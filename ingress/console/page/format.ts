@@ -32,6 +32,20 @@ export function formatShare(part: number, all: number): string {
   return all === 0 ? '–' : `${Math.round((100 * part) / all)} %`;
 }
 
+/** `2.1 %` of a share from 0 to 1. */
+export function formatPercent(share: number): string {
+  const percent = 100 * share;
+  return `${percent > 0 && percent < 9.95 ? percent.toFixed(1) : Math.round(percent)} %`;
+}
+
+/** The change from one number to another: `+12 %`. Undefined if there was nothing before. */
+export function formatChange(now: number, before: number): string | undefined {
+  if (before === 0) return undefined;
+  const percent = Math.round((100 * (now - before)) / before);
+  if (percent === 0) return '±0 %';
+  return percent > 0 ? `+${percent} %` : `−${-percent} %`;
+}
+
 /** A limit of a plan; null is no limit. */
 export function formatLimit(limit: number | null): string {
   return limit === null ? 'no limit' : whole.format(limit);

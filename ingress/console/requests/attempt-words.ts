@@ -50,7 +50,7 @@ const outcomePhrases: Readonly<Record<string, string>> = {
 };
 
 /** What a call that gave no answer did, after its subject: `refused the connection`. `key`: how the reader knows the key that was used. */
-export function failurePhrase(attempt: ShownAttempt, key: string): string {
+function failurePhrase(attempt: ShownAttempt, key: string): string {
   const { outcome, cause } = attempt;
   const kind = kindOf(attempt);
   const [, status] = /^HTTP (\d+)$/.exec(cause ?? '') ?? [];

@@ -83,6 +83,34 @@ export const codeWords: Readonly<Record<string, CodeWords>> = {
   },
 };
 
+/** Codes of errors of the service: those whose status is 5xx. What else fails is an error of the client. */
+const serviceCodes: ReadonlySet<string> = new Set([
+  ...['INTERNAL_ERROR', 'SERVICE_UNAVAILABLE', 'UPSTREAMS_EXHAUSTED', 'UPSTREAM_INTERRUPTED', 'DEADLINE_EXCEEDED'],
+]);
+
+/** Whether the service, not the client, caused an error: by its code, or the outcome in place of a code. */
+export function isServiceError(code: string): boolean {
+  return serviceCodes.has(code) || code === 'lost' || code === 'failed';
+}
+
+/** The filter of requests that ended with a code, or with an outcome in place of one. */
+export function filterOfCode(code: string): { code: string } | { outcome: string } {
+  return code === 'lost' || code === 'failed' ? { outcome: code } : { code };
+}
+
+/** Codes of requests that were admitted in any case. Others are also those of requests that were refused, which no page shows. */
+const admittedCodes: ReadonlySet<string> = new Set([
+  ...['UPSTREAMS_EXHAUSTED', 'UPSTREAM_INTERRUPTED', 'DEADLINE_EXCEEDED'],
+]);
+
+/** Whether a request that failed surely has a page: it was admitted. An answer that had begun, too. */
+export function wasAdmitted({ status, code }: { status: number; code: string }): boolean {
+  return (status >= 200 && status < 400) || admittedCodes.has(code);
+}
+
+/** In reports, the model of requests that were refused. They are only counted, and in no list. */
+export const refusedModel = '-';
+
 /** The pages of the runbooks that explain a request, with their titles. */
 export const runbooks = {
   'backend-account-refused': 'A backend refuses our account',

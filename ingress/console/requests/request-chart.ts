@@ -6,7 +6,7 @@ import { TimeChart } from '../charts/time-chart.ts';
 import { type RequestFilter, requestsLink } from '../page/console-route.ts';
 import { formatCount, formatDay, formatHour, formatTick } from '../page/format.ts';
 import { LoadedView } from '../page/loaded-view.ts';
-import { refusalReportOf, refusalsOf, reportOf, seriesOf } from './request-counts.ts';
+import { isCounted, refusalReportOf, refusalsOf, reportOf, seriesOf } from './request-counts.ts';
 import { type Steps, stepsOf, timesOf, timeText, withRange } from './request-range.ts';
 
 type Props = { api: Api; filter: RequestFilter; isLive: boolean; docsUrl: string };
@@ -40,7 +40,9 @@ export function RequestChart({ api, filter, isLive, docsUrl }: Props) {
     what: 'the counts of your requests',
     lines: 10,
     children: ({ steps, report, refusals }) => [
-      h(Histogram, { steps, report, filter }),
+      isCounted(filter, steps)
+        ? h(Histogram, { steps, report, filter })
+        : h('p', { class: 'quiet' }, 'There is no chart of requests with these filters: the sums do not contain them.'),
       refusals !== undefined && h(RefusedLine, { ...refusals, docsUrl }),
     ],
   });

@@ -1,7 +1,9 @@
 import type { UsageReport, UsageRow } from '../../usage/usage-report.ts';
 import type { ChartSeries } from '../charts/draw-chart.ts';
+import { outcomeSeries, sumsBy } from '../charts/steps.ts';
 import type { RequestFilter } from '../page/console-route.ts';
 import { formatCount } from '../page/format.ts';
+import { isServiceError, refusedModel } from './code-words.ts';
 import { type Steps, type TimeRange, timeText } from './request-range.ts';
 
 /** The dimensions of a report that requests can be filtered by, as both name them. */
@@ -9,7 +11,10 @@ const dimensions = { model: 'model', key: 'key_id', endpoint: 'endpoint' } as co
 
 /** A report of these steps, by what the filter needs. */
 export function reportOf({ unit, times, stepSeconds }: Steps, filter: RequestFilter): URLSearchParams {
-  const groups = (['model', 'key', 'endpoint'] as const).filter((name) => filter[dimensions[name]] !== undefined);
+  const groups = (['model', 'key', 'endpoint'] as const).filter(
+    // By model, refused requests are a row of their own: they are not those of the list.
+    (name) => filter[dimensions[name]] !== undefined || (name === 'model' && codeIn(filter) !== undefined),
+  );
   const length = unit === 'hour' ? 13 : 10;
   const [first, last] = [times[0] ?? 0, times.at(-1) ?? 0];
   return new URLSearchParams({
@@ -31,37 +36,44 @@ export function refusalReportOf({ start, end }: TimeRange, now: number): URLSear
 
 const hoursKeptSeconds = 61 * 86_400;
 
-/** Requests of each step by how they ended. Refused ones are only in reports of hours, and of no model or endpoint. */
-export function seriesOf({ unit, times }: Steps, rows: readonly UsageRow[], filter: RequestFilter): ChartSeries[] {
+/** The code that a filter names, or the outcome in place of one. */
+function codeIn({ code, outcome }: RequestFilter): string | undefined {
+  return code ?? (outcome === 'lost' ? outcome : undefined);
+}
+
+/** Whether reports can count what this filter lists. They know no durations and batches, and codes only of hours. */
+export function isCounted(filter: RequestFilter, { unit }: Pick<Steps, 'unit'>): boolean {
+  if (filter.slower_than_ms !== undefined || filter.batch_id !== undefined) return false;
+  return unit === 'hour' || codeIn(filter) === undefined;
+}
+
+/** Requests of each step by how they ended, and of a filter only those that it lists. Refused ones are only in reports of hours, and of no model or endpoint. */
+export function seriesOf(steps: Steps, rows: readonly UsageRow[], filter: RequestFilter): ChartSeries[] {
   const wanted = rows.filter((row) =>
     Object.entries(dimensions).every(([name, field]) => {
       const value = filter[field];
       return value === undefined || row[name as keyof typeof dimensions] === value; // its keys
     }),
   );
-  const byTime = Map.groupBy(wanted, ({ hour, day }) => Date.parse(hour ?? day ?? '') / 1_000);
-  const values = (count: (row: UsageRow) => number) =>
-    times.map((time) => (byTime.get(time) ?? []).reduce((sum, row) => sum + count(row), 0));
-  const series: ChartSeries[] = [
-    {
-      name: 'completed',
-      tone: 'good',
-      values: values(({ requests, failed, cancelled }) => requests - failed - cancelled),
-    },
-    { name: 'cancelled', values: values(({ cancelled }) => cancelled), tone: 'neutral' },
-    { name: 'failed', tone: 'bad', values: values(({ failed }) => failed) },
-  ];
-  const refused = values((row) => row.refused ?? 0);
-  if (unit === 'hour') series.splice(2, 0, { name: 'refused', tone: 'warning', values: refused });
-  // Every chart has the first: an empty one, too.
-  return series.filter(({ values: counts }, index) => index === 0 || counts.some((count) => Number(count) > 0));
+  const code = codeIn(filter);
+  if (code !== undefined) {
+    const listed = sumsBy(wanted, steps, ({ model, errors = {} }) =>
+      model === refusedModel ? 0 : (errors[code] ?? 0),
+    );
+    return [{ name: code, values: listed, tone: isServiceError(code) ? 'bad' : 'warning' }];
+  }
+  const series = outcomeSeries(wanted, steps);
+  if (filter.outcome === undefined) return series;
+  // Reports count lost ones as failed, and the list does not.
+  const failed = sumsBy(wanted, steps, (row) => row.failed - (row.errors?.lost ?? 0));
+  return filter.outcome === 'failed'
+    ? [{ name: 'failed', values: failed, tone: 'bad' }]
+    : series.filter(({ name }) => name === filter.outcome);
 }
-
-const noModel = '-';
 
 /** How many requests of a range were refused, by their codes: the most frequent first. */
 export function refusalsOf({ data }: Pick<UsageReport, 'data'>): { refused: number; words: string } {
-  const row = data.find(({ model, refused = 0 }) => model === noModel && refused > 0);
+  const row = data.find(({ model, refused = 0 }) => model === refusedModel && refused > 0);
   const codes = Object.entries(row?.errors ?? {}).toSorted(([, one], [, other]) => other - one);
   return {
     refused: row?.refused ?? 0,

@@ -10,7 +10,15 @@ import { resultWords } from './request-words.ts';
 export type RequestRow = ShownRequest & Pick<RequestList['data'][number], 'lines'>;
 export type RequestRows = { data: RequestRow[]; hasMore: boolean };
 
-type ListOptions = { filter: RequestFilter; wanted: number; signal: AbortSignal };
+type ListOptions = {
+  filter: RequestFilter;
+  wanted: number;
+  signal: AbortSignal;
+  /** Calls at most; 20 by default. */
+  callsMax?: number;
+  /** Called with the rows that were read so far. */
+  progress?: (rows: number) => void;
+};
 
 /** Where the requests of an account are: of the own one, or of one that an operator looks at. */
 export function requestsPath({ account }: Pick<RequestFilter, 'account'>): string {
@@ -31,10 +39,11 @@ export function queryOf(filter: RequestFilter, now: number): Record<string, stri
 }
 
 /** With a filter a page can be empty while more follow, so it asks for a few more. */
-const callsMax = 20;
+const usualCallsMax = 20;
 const pageSizeMax = 100;
 
-export async function readRequests(api: Api, { filter, wanted, signal }: ListOptions): Promise<RequestRows> {
+export async function readRequests(api: Api, options: ListOptions): Promise<RequestRows> {
+  const { filter, wanted, signal, callsMax = usualCallsMax, progress } = options;
   const asked = queryOf(filter, Date.now() / 1_000);
   let data: RequestRow[] = [];
   let after: string | null = null;
@@ -44,6 +53,7 @@ export async function readRequests(api: Api, { filter, wanted, signal }: ListOpt
     const page: RequestList = await api.call<RequestList>(`${requestsPath(filter)}?${query}`, { signal });
     data = joined(data, page.data);
     after = page.last_id;
+    progress?.(data.length);
     if (!page.has_more || after === null) return { data, hasMore: false };
     if (data.length >= wanted || calls === callsMax) return { data, hasMore: true };
   }
@@ -89,12 +99,18 @@ const columns: readonly [name: string, cell: (row: RequestRow, keyName: string) 
   ['charged_tokens', ({ lines, charged_tokens: charged }) => lines?.charged_tokens ?? charged],
 ];
 
-export const exportedMax = 1_000;
+export const exportedMax = 10_000;
+const exportCallsMax = 300;
 
-/** The rows that are shown, as a file. */
+/** All rows of the list, at most `exportedMax`, for a file. */
+export function readForExport(api: Api, options: Omit<ListOptions, 'wanted' | 'callsMax'>): Promise<RequestRows> {
+  return readRequests(api, { ...options, wanted: exportedMax, callsMax: exportCallsMax });
+}
+
+/** These rows as a file. */
 export function requestsCsv(rows: readonly RequestRow[], keyNames: ReadonlyMap<string, string>): string {
   return csvOf(
     columns.map(([name]) => name),
-    rows.slice(0, exportedMax).map((row) => columns.map(([, cell]) => cell(row, keyNames.get(row.key_id ?? '') ?? ''))),
+    rows.map((row) => columns.map(([, cell]) => cell(row, keyNames.get(row.key_id ?? '') ?? ''))),
   );
 }

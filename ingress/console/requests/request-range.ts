@@ -1,10 +1,10 @@
+import { daySeconds, hourSeconds, stepAt, stepsBetween } from '../charts/steps.ts';
 import type { RequestFilter } from '../page/console-route.ts';
 
 /** Times in seconds since 1970; the end is not included. */
 export type TimeRange = { start: number; end: number };
 
-const hour = 3_600;
-const day = 24 * hour;
+const [hour, day] = [hourSeconds, daySeconds];
 
 /** Ranges that end now, and their labels. */
 const lengths = { '1h': hour, '24h': day, '7d': 7 * day, '30d': 30 * day };
@@ -54,17 +54,11 @@ export type Steps = { unit: 'hour' | 'day'; times: number[]; stepSeconds: number
 export function stepsOf({ start, end }: TimeRange, now: number): Steps {
   const isLong = end - start > hoursShownMax * hour;
   const step = isLong ? day : hour;
-  const first = Math.floor(start / step);
-  const last = Math.max(first, Math.ceil(end / step) - 1);
-  if (isLong) return { unit: 'day', ...counted(first, last, day) };
-  const missing = Math.max(0, hoursShownMin - (last - first + 1));
-  const latest = Math.max(last, Math.min(last + Math.floor(missing / 2), Math.floor(now / hour)));
-  return { unit: 'hour', ...counted(Math.min(first, latest - hoursShownMin + 1), latest, hour) };
-}
-
-function counted(first: number, last: number, stepSeconds: number) {
-  const times = Array.from({ length: last - first + 1 }, (_, index) => (first + index) * stepSeconds);
-  return { times, stepSeconds };
+  const last = Math.max(stepAt(start, step), Math.ceil(end / step - 1) * step);
+  if (isLong) return { unit: 'day', ...stepsBetween(start, last, step) };
+  const missing = Math.max(0, hoursShownMin - ((last - stepAt(start, hour)) / hour + 1));
+  const latest = Math.max(last, Math.min(last + Math.floor(missing / 2) * hour, stepAt(now, hour)));
+  return { unit: 'hour', ...stepsBetween(Math.min(start, latest - (hoursShownMin - 1) * hour), latest, hour) };
 }
 
 /** The minute around a time. */

@@ -5,14 +5,14 @@ import type { Key } from '../../routes/present-key.ts';
 import type { RequestList } from '../../routes/present-request.ts';
 import type { Api } from '../api/api.ts';
 import { useLoaded, usePolled } from '../api/use-loaded.ts';
-import { saveFile } from '../page/actions.ts';
+import { saveFile, useDoing } from '../page/actions.ts';
 import { accountLink, type RequestFilter, requestsLink } from '../page/console-route.ts';
 import { formatCount } from '../page/format.ts';
-import { LoadedView } from '../page/loaded-view.ts';
+import { Failure, LoadedView } from '../page/loaded-view.ts';
 import { FirstRequest } from './first-request.ts';
 import { RequestChart } from './request-chart.ts';
 import { Filters, FindForm, RangeChoice } from './request-filters.ts';
-import { exportedMax, type RequestRows, readRequests, requestsCsv, requestsPath } from './request-list.ts';
+import { type RequestRows, readForExport, readRequests, requestsCsv, requestsPath } from './request-list.ts';
 import { rangeNameOf, withRange } from './request-range.ts';
 import { RequestTable } from './request-table.ts';
 
@@ -47,7 +47,7 @@ export function RequestsPage({ api, filter, baseUrl, docsUrl }: Props) {
 export function useKeyNames(api: Api, account: string | undefined): ReadonlyMap<string, string> {
   const loaded = useLoaded(
     async (signal) => {
-      if (account === undefined) return (await api.call<{ data: Key[] }>('/v1/keys?limit=100', { signal })).data;
+      if (account === undefined) return (await api.call<{ data: Key[] }>('/v1/keys', { signal })).data;
       return (await api.call<Account>(`/admin/accounts/${encodeURIComponent(account)}`, { signal })).keys;
     },
     [account],
@@ -100,7 +100,7 @@ function List({ api, filter, isLive, keyNames, baseUrl }: ListProps) {
           'div',
           { class: 'toolbar' },
           hasMore && h('button', { type: 'button', onClick: () => setWanted(wanted + pageSize) }, 'Show more'),
-          data.length > 0 && h(ExportButton, { rows: data, keyNames }),
+          data.length > 0 && h(ExportButton, { api, filter, keyNames }),
           hasNone === false && h(FindForm, { isOwn: filter.account === undefined }),
         ),
       ],
@@ -108,10 +108,28 @@ function List({ api, filter, isLive, keyNames, baseUrl }: ListProps) {
   ];
 }
 
-function ExportButton({ rows, keyNames }: { rows: RequestRows['data']; keyNames: ReadonlyMap<string, string> }) {
-  const save = () => saveFile(new Blob([requestsCsv(rows, keyNames)], { type: 'text/csv' }), 'requests.csv');
-  const count = formatCount(Math.min(rows.length, exportedMax));
-  return h('button', { type: 'button', onClick: save }, `Export these ${count} as CSV`);
+type ExportProps = Pick<ListProps, 'api' | 'filter' | 'keyNames'>;
+
+/** Reads all pages of the list for a file, and says if there are more than it has. */
+function ExportButton({ api, filter, keyNames }: ExportProps) {
+  const [read, setRead] = useState(0);
+  const [said, say] = useState('');
+  const leaving = useRef(new AbortController());
+  useEffect(() => () => leaving.current.abort(), []);
+  const doing = useDoing(async () => {
+    setRead(0);
+    say('');
+    const { data, hasMore } = await readForExport(api, { filter, progress: setRead, signal: leaving.current.signal });
+    saveFile(new Blob([requestsCsv(data, keyNames)], { type: 'text/csv' }), 'requests.csv');
+    if (hasMore)
+      say(`The file has the latest ${formatCount(data.length)} rows. There are more: choose a shorter time.`);
+  });
+  return [
+    h('button', { type: 'button', 'aria-disabled': doing.busy, onClick: doing.run }, 'Export as CSV'),
+    h('span', { class: said === '' ? 'unseen' : 'quiet', role: 'status' }, doing.busy ? 'Reading …' : said),
+    doing.busy && h('span', { class: 'quiet' }, `${formatCount(read)} rows read`),
+    doing.error !== undefined && h(Failure, { error: doing.error }),
+  ];
 }
 
 /** Whether the own account has no request at all; undefined until it is known. Asked only while none is listed. */

@@ -5,6 +5,7 @@ import { ApiFailure } from '../api/api-failure.ts';
 import { requestLink } from '../page/console-route.ts';
 import { ShortId } from '../page/identifiers.ts';
 import { Failure } from '../page/loaded-view.ts';
+import { wasAdmitted } from '../requests/code-words.ts';
 import { figuresOf, type Price } from './answer-figures.ts';
 import { TextField } from './composer.ts';
 import type { Reply, Turn } from './conversation.ts';
@@ -102,10 +103,9 @@ function Fact({ term, isWide = false, children }: FactProps) {
 
 /** Only an admitted request has a page of its own. */
 function FailedReply({ error }: { error: unknown }) {
-  const { requestId, status } = error instanceof ApiFailure ? error : {};
-  const wasAdmitted = status !== undefined && (status < 400 || status >= 500);
+  const requestId = error instanceof ApiFailure && wasAdmitted(error) ? error.requestId : undefined;
   return [
     h(Failure, { error }),
-    requestId !== undefined && wasAdmitted && h('p', null, h('a', { href: requestLink(requestId) }, 'Why it failed')),
+    requestId !== undefined && h('p', null, h('a', { href: requestLink(requestId) }, 'Why it failed')),
   ];
 }

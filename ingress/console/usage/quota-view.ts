@@ -131,7 +131,7 @@ export function LimitsPanel({ loaded, what, ...panel }: PartProps<LimitsInUse>) 
 }
 
 /** How much of each limit was used at most in the last hour, or is used now if that is not known. */
-export function LimitMeters({ limits }: { limits: LimitsInUse }) {
+function LimitMeters({ limits }: { limits: LimitsInUse }) {
   return h(
     'ul',
     { class: 'meters' },

@@ -170,7 +170,7 @@ function groupCell(name: GroupName, row: UsageRow, keyNames: ReadonlyMap<string,
 }
 
 /** A key by its name; by its id if that is not known. */
-export function keyWords(id: string, keyNames: ReadonlyMap<string, string>): ComponentChildren {
+function keyWords(id: string, keyNames: ReadonlyMap<string, string>): ComponentChildren {
   if (id === '') return 'sign-in token';
   const name = keyNames.get(id);
   return name === undefined ? h('code', null, id) : h('span', { title: id }, name);

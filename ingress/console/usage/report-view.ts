@@ -4,6 +4,7 @@ import type { GroupName } from '../../usage/usage-query.ts';
 import type { UsageReport } from '../../usage/usage-report.ts';
 import type { Api } from '../api/api.ts';
 import { useLoaded } from '../api/use-loaded.ts';
+import { hourText } from '../charts/steps.ts';
 import { DownloadButton } from '../page/actions.ts';
 import type { RequestFilter } from '../page/console-route.ts';
 import { formatCount, formatDay, formatHour } from '../page/format.ts';
@@ -11,16 +12,7 @@ import { LoadedView } from '../page/loaded-view.ts';
 import { type Filters, ReportFilters, rangeIn } from './report-filters.ts';
 import { Cost, ReportTable } from './report-table.ts';
 import { UsageOverTime } from './usage-over-time.ts';
-import {
-  changeOf,
-  hasHours,
-  hourAt,
-  hoursOf,
-  isOfHours,
-  lengthOf,
-  rangeBefore,
-  type UsageRange,
-} from './usage-range.ts';
+import { changeOf, hasHours, hoursOf, isOfHours, lengthOf, rangeBefore, type UsageRange } from './usage-range.ts';
 import type { Part } from './usage-series.ts';
 
 type Props = {
@@ -51,7 +43,7 @@ const parts: readonly Part[] = ['model', 'key', 'endpoint'];
 
 /** Usage in a range by chosen groups and over time, compared with the time before, with an export. Of accounts, only those with the most. */
 export function UsageReportView({ api, path, isOfAll = false, keyNames = noNames, requestsOf, refreshed }: Props) {
-  const hour = hourAt(Date.now());
+  const hour = hourText(Date.now() / 1_000);
   const daysMax = isOfAll ? 8 : 62;
   const [filters, setFilters] = useState<Filters>({
     period: 'this-month',

@@ -5,8 +5,8 @@ import { TimeChart } from '../charts/time-chart.ts';
 import { type RequestFilter, requestsLink } from '../page/console-route.ts';
 import { Choice } from '../page/fields.ts';
 import { formatCost, formatCount, formatDay, formatHour, formatTick } from '../page/format.ts';
-import { isOfHours, stepsOf } from './usage-range.ts';
-import { type Measure, measures, type Part, seriesOf } from './usage-series.ts';
+import { isOfHours, stepsOfRange } from './usage-range.ts';
+import { type Measure, measures, type Part, partSeries } from './usage-series.ts';
 
 type Props = {
   /** By time and the part. */
@@ -25,7 +25,7 @@ export function UsageOverTime({ report, part, nameOf, requestsOf }: Props) {
   const { cost: _, ...withoutCost } = measures;
   const options: Partial<Record<Measure, string>> = currency === undefined ? withoutCost : measures;
   const isHourly = isOfHours(report);
-  const { times, stepSeconds } = stepsOf(report);
+  const { times, stepSeconds } = stepsOfRange(report);
   const listed = (index: number) => {
     const start = times[index] ?? 0;
     const [from, to] = [start, start + stepSeconds].map((time) => new Date(time * 1_000).toISOString());
@@ -37,7 +37,7 @@ export function UsageOverTime({ report, part, nameOf, requestsOf }: Props) {
       title: `${measures[measure]} by ${part}, each ${isHourly ? 'hour' : 'day (UTC)'}`,
       times,
       stepSeconds,
-      series: seriesOf({ times, rows: report.data, part, measure, nameOf }),
+      series: partSeries({ times, stepSeconds, rows: report.data, part, measure, nameOf }),
       kind: 'bars',
       format: (value) => (measure === 'cost' ? costTick(value, currency ?? '') : formatTick(value)),
       formatTime: (seconds) =>

@@ -21,7 +21,7 @@ export function UsagePage({ api, account, isTopUp }: { api: Api; account: string
   const quota = useLoaded((signal) => api.call<Quota>('/billing/quota', { signal }), []);
   const plan = useLoaded((signal) => api.call<PlanLimits>('/billing/plan', { signal }), []);
   // Without names, keys are shown by their ids.
-  const keys = useLoaded((signal) => api.call<{ data: Key[] }>('/v1/keys?limit=100', { signal }), []);
+  const keys = useLoaded((signal) => api.call<{ data: Key[] }>('/v1/keys', { signal }), []);
   const keyNames = new Map(keys.value?.data.map(({ id, name }) => [id, name]));
   return [
     h('h1', { tabIndex: -1 }, 'Usage'),

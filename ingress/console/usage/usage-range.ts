@@ -1,3 +1,6 @@
+import { daySeconds, hourSeconds, stepsBetween } from '../charts/steps.ts';
+import { formatChange } from '../page/format.ts';
+
 /** Days (`YYYY-MM-DD`) or hours (`YYYY-MM-DDTHH`), UTC; both are included. */
 export type UsageRange = { start: string; end: string };
 
@@ -14,8 +17,7 @@ export const periods = {
 } as const;
 export type Period = keyof typeof periods;
 
-const hourMs = 3_600_000;
-const dayMs = 24 * hourMs;
+const [hourMs, dayMs] = [hourSeconds * 1_000, daySeconds * 1_000];
 const dayLength = 10;
 
 /** The range of a period up to `hour`, which is the present one. */
@@ -32,11 +34,6 @@ export function rangeOf(period: Exclude<Period, 'own'>, hour: string): UsageRang
   return { start: later(today, 1 - Number(period.slice('last-'.length))), end: today };
 }
 
-/** The present hour. */
-export function hourAt(ms: number): string {
-  return new Date(ms).toISOString().slice(0, 13);
-}
-
 export function isOfHours({ start }: Pick<UsageRange, 'start'>): boolean {
   return start.length > dayLength;
 }
@@ -46,11 +43,9 @@ export function lengthOf(range: UsageRange): number {
   return (msOf(range.end) - msOf(range.start)) / stepMs(range) + 1;
 }
 
-/** The beginnings of its days or hours, in seconds since 1970. */
-export function stepsOf(range: UsageRange): { times: number[]; stepSeconds: number } {
-  const stepSeconds = stepMs(range) / 1_000;
-  const first = msOf(range.start) / 1_000;
-  return { times: Array.from({ length: lengthOf(range) }, (_, index) => first + index * stepSeconds), stepSeconds };
+/** Its days or hours. */
+export function stepsOfRange(range: UsageRange): { times: number[]; stepSeconds: number } {
+  return stepsBetween(msOf(range.start) / 1_000, msOf(range.end) / 1_000, stepMs(range) / 1_000);
 }
 
 /** The same time in hours. */
@@ -96,9 +91,6 @@ function msOf(time: string): number {
 
 /** The difference of two amounts in words: `+12 %`. */
 export function changeOf(now: number, before: number): string {
-  if (before === 0) return 'no earlier usage';
-  if (now === 0) return 'no usage yet';
-  const percent = Math.round((100 * (now - before)) / before);
-  if (percent === 0) return '±0 %';
-  return percent > 0 ? `+${percent} %` : `−${-percent} %`;
+  if (now === 0 && before > 0) return 'no usage yet';
+  return formatChange(now, before) ?? 'no earlier usage';
 }

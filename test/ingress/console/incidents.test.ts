@@ -25,7 +25,7 @@ test('a fleet that is well has no incident', (t) => {
   t.deepEqual(incidentsIn(fleetView), []);
 });
 
-test('a model that cannot be answered is one incident with the cause of each backend, since the last one is away', (t) => {
+test('a model that cannot be answered is one incident with the cause of each backend', (t) => {
   const pauses = [{ kind: 'account' as const, workers: 1, left_ms: 900 }];
   const unauthorized = {
     ...refused,
@@ -52,7 +52,19 @@ test('a model that cannot be answered is one incident with the cause of each bac
       'model-down',
     ],
   ]);
-  t.like(incidentsIn(fleet)[0], { since: seconds('10:09'), models: ['small-chat'], request: 'req_9' });
+  t.like(incidentsIn(fleet)[0], { since: undefined, models: ['small-chat'], request: 'req_9' });
+});
+
+test('a model cannot be answered since the last of its backends is away, if each such time is known', (t) => {
+  const since = (...backends: FleetView['backends']) => incidentsIn(fleetOf(backends))[0]?.since;
+  const [first, second] = ['04:00', '04:02'].map((time) => ({ ...backend, models: [broken('small-chat', time)] }));
+  t.truthy(first && second && since(first, { ...second, backend: 'b' }) === seconds('04:02'));
+  const pauses = [{ kind: 'account' as const, workers: 1, left_ms: 900 }];
+  const atLast = (time: string) => {
+    const models = [{ ...health, last_failure: { ...refused, at: at(time) } }];
+    return since({ ...backend, pauses, models });
+  };
+  t.deepEqual([atLast('10:00'), atLast('10:05')], [undefined, undefined], 'the latest failure is not the first one');
 });
 
 test('models that fail for the same cause are one incident, since the first of them fails', (t) => {

@@ -56,17 +56,21 @@ test('errors of hours are sums by code, with the last hour in which there were s
   const rows = [
     row('04', 'small-chat', { UPSTREAMS_EXHAUSTED: 2 }),
     row('06', 'large-chat', { UPSTREAMS_EXHAUSTED: 1, DEADLINE_EXCEEDED: 1 }),
-    row('05', '', { rate_limit_exceeded: 9 }),
+    row('05', '-', { rate_limit_exceeded: 9 }),
   ];
   t.deepEqual(errorsByCode(rows), [
-    { code: 'rate_limit_exceeded', count: 9, models: [], lastHour: Date.parse('2026-03-01T05:00:00Z') / 1_000 },
     {
-      ...{ code: 'UPSTREAMS_EXHAUSTED', count: 3, models: ['small-chat', 'large-chat'] },
+      ...{ code: 'rate_limit_exceeded', count: 9, listed: 0, models: [] },
+      lastHour: Date.parse('2026-03-01T05:00:00Z') / 1_000,
+    },
+    {
+      ...{ code: 'UPSTREAMS_EXHAUSTED', count: 3, listed: 3, models: ['small-chat', 'large-chat'] },
       lastHour: Date.parse('2026-03-01T06:00:00Z') / 1_000,
     },
     {
       code: 'DEADLINE_EXCEEDED',
       count: 1,
+      listed: 1,
       models: ['large-chat'],
       lastHour: Date.parse('2026-03-01T06:00:00Z') / 1_000,
     },

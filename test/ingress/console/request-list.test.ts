@@ -1,7 +1,15 @@
 import test from 'ava';
+import type { Api } from '../../../ingress/console/api/api.ts';
 import { csvOf } from '../../../ingress/console/page/csv.ts';
-import { refusalsOf, reportOf, seriesOf } from '../../../ingress/console/requests/request-counts.ts';
-import { joined, queryOf, type RequestRow, requestsCsv } from '../../../ingress/console/requests/request-list.ts';
+import { isCounted, refusalsOf, reportOf, seriesOf } from '../../../ingress/console/requests/request-counts.ts';
+import {
+  exportedMax,
+  joined,
+  queryOf,
+  type RequestRow,
+  readForExport,
+  requestsCsv,
+} from '../../../ingress/console/requests/request-list.ts';
 
 const row: RequestRow = {
   ...{ id: 'req_1', answer_id: null, object: 'request', endpoint: '/v1/chat/completions', model: 'small-chat' },
@@ -27,6 +35,35 @@ test('the API is asked for the times of a range, and folds lines unless it lists
   });
   const own = { start: '2026-11-30T04:00:00Z', end: '2026-11-30T05:00:00Z', batch_id: 'batch_1' };
   t.deepEqual(queryOf(own, now), own);
+});
+
+test('an export reads all pages up to its bound, and knows whether there are more', async (t) => {
+  /** Pages of a list with this many requests. */
+  function listOf(total: number) {
+    let sent = 0;
+    return async (path: string) => {
+      const limit = Number(new URLSearchParams(path.split('?')[1]).get('limit'));
+      const data = Array.from({ length: Math.min(limit, total - sent) }, (_, index) => {
+        return { ...row, id: `req_${sent + index}` };
+      });
+      sent += data.length;
+      return { data, last_id: data.at(-1)?.id ?? null, has_more: sent < total };
+    };
+  }
+  const progress: number[] = [];
+  const exported = (total: number) => {
+    const options = {
+      filter: {},
+      signal: new AbortController().signal,
+      progress: (rows: number) => progress.push(rows),
+    };
+    return readForExport({ call: listOf(total) } as unknown as Api, options);
+  };
+  const few = await exported(250);
+  t.deepEqual([few.data.length, few.hasMore, ...progress], [250, false, 100, 200, 250]);
+  const many = await exported(exportedMax + 1);
+  t.deepEqual([many.data.length, many.hasMore], [exportedMax, true]);
+  t.false((await exported(exportedMax)).hasMore);
 });
 
 test('the file has what is shown, and no cell begins like a formula', (t) => {
@@ -61,6 +98,36 @@ test('requests of each hour are shown by how they ended, those of a filter only;
   t.deepEqual(valuesOf({}), { completed: [14, 0], cancelled: [2, 0], refused: [0, 4], failed: [4, 0] });
   t.deepEqual(valuesOf({ model: 'a' }), { completed: [7, 0], cancelled: [1, 0], failed: [2, 0] });
   t.deepEqual(valuesOf({ model: 'c' }), { completed: [0, 0] });
+});
+
+test('a chart of filtered requests has only these, and there is none that reports cannot count', (t) => {
+  const times = [Date.parse('2026-11-30T04:00:00Z') / 1_000];
+  const steps = { unit: 'hour', times, stepSeconds: 3_600 } as const;
+  const hour = '2026-11-30T04:00:00Z';
+  const rows = [
+    { hour, model: 'a', ...counts, errors: { SERVICE_UNAVAILABLE: 1, lost: 1 } },
+    {
+      hour,
+      model: '-',
+      ...counts,
+      requests: 0,
+      failed: 0,
+      cancelled: 0,
+      refused: 4,
+      errors: { SERVICE_UNAVAILABLE: 4 },
+    },
+  ];
+  const shown = (filter: Parameters<typeof seriesOf>[2]) =>
+    seriesOf(steps, rows, filter).map(({ name, values }) => [name, ...values]);
+  t.deepEqual(shown({ code: 'SERVICE_UNAVAILABLE' }), [['SERVICE_UNAVAILABLE', 1]]);
+  t.deepEqual(shown({ outcome: 'lost' }), [['lost', 1]]);
+  t.deepEqual(shown({ outcome: 'failed' }), [['failed', 1]]);
+  t.deepEqual(shown({ outcome: 'completed' }), [['completed', 7]]);
+  t.is(reportOf(steps, { code: 'SERVICE_UNAVAILABLE' }).get('group_by'), 'hour,model');
+  t.true(isCounted({ code: 'SERVICE_UNAVAILABLE' }, steps));
+  t.false(isCounted({ code: 'SERVICE_UNAVAILABLE' }, { unit: 'day' }));
+  t.false(isCounted({ slower_than_ms: '1000' }, steps));
+  t.false(isCounted({ batch_id: 'batch_1' }, steps));
 });
 
 test('refused requests are counted by their codes, apart from those that failed', (t) => {

@@ -1,18 +1,20 @@
 import test from 'ava';
+import { hourText } from '../../../ingress/console/charts/steps.ts';
 import {
   costsOf,
   errorShare,
+  errorsOf,
   firstHour,
-  formatPercent,
-  hourText,
   lineHours,
   longestWait,
-  monthForecast,
   rateNow,
   ratesOf,
-  worstCode,
+  rateWords,
 } from '../../../ingress/console/operator-home/service-numbers.ts';
+import { formatPercent } from '../../../ingress/console/page/format.ts';
+import { filterOfCode, isServiceError, wasAdmitted } from '../../../ingress/console/requests/code-words.ts';
 import type { FleetHistory } from '../../../ingress/routes/fleet-history.ts';
+import { errorCodes } from '../../../shared/errors.ts';
 
 const seconds = (time: string) => Date.parse(time) / 1_000;
 const now = seconds('2026-03-11T10:22:30Z');
@@ -33,15 +35,46 @@ test('the present step is counted for the part of it that has passed', (t) => {
   t.deepEqual(ratesOf(historyOf([300, 1]), seconds('2026-03-11T10:20:05Z')), [1, null], 'too little of it has passed');
   t.is(rateNow(historyOf([900, 300, 150]), now), 1);
   t.is(rateNow(historyOf([]), now), 0);
+  t.deepEqual(
+    [300, 3_600].map((step) => rateWords({ step_seconds: step })),
+    ['in the last 10 min', 'in the last 2 h'],
+  );
 });
 
-test('errors have a share, and the code with the most', (t) => {
-  const step = { requests: 200, errors: { rate_limit_exceeded: 1, UPSTREAMS_EXHAUSTED: 3 } };
+test('errors of the service have a share; those of clients are counted apart', (t) => {
+  const step = { requests: 200, errors: { rate_limit_exceeded: 1, INVALID_KEY: 90, UPSTREAMS_EXHAUSTED: 3, lost: 1 } };
   t.is(errorShare(step), 0.02);
-  t.deepEqual(worstCode(step), ['UPSTREAMS_EXHAUSTED', 3]);
+  t.deepEqual(errorsOf(step), {
+    ofService: [
+      ['UPSTREAMS_EXHAUSTED', 3],
+      ['lost', 1],
+    ],
+    ofClients: 91,
+  });
+  t.is(errorShare({ requests: 9, errors: { INVALID_KEY: 9 } }), 0);
   t.is(errorShare({ requests: 0, errors: {} }), null);
-  t.is(worstCode({ errors: {} }), undefined);
   t.deepEqual([0, 0.021, 0.0996, 0.5].map(formatPercent), ['0 %', '2.1 %', '10 %', '50 %']);
+});
+
+test('errors of the service are those of shared/errors.ts with a status of 5xx, and requests that are lost', (t) => {
+  const codes = Object.keys(errorCodes) as (keyof typeof errorCodes)[];
+  t.deepEqual(
+    codes.filter(isServiceError),
+    codes.filter((code) => errorCodes[code].status >= 500),
+  );
+  t.true(isServiceError('lost'));
+  t.deepEqual(
+    [filterOfCode('lost'), filterOfCode('INTERNAL_ERROR')],
+    [{ outcome: 'lost' }, { code: 'INTERNAL_ERROR' }],
+  );
+});
+
+test('only an error that is never a refusal leads to the page of its request', (t) => {
+  t.true(wasAdmitted({ status: 503, code: 'UPSTREAMS_EXHAUSTED' }));
+  t.true(wasAdmitted({ status: 200, code: 'INTERNAL_ERROR' }), 'its stream had begun');
+  t.false(wasAdmitted({ status: 503, code: 'SERVICE_UNAVAILABLE' }), 'the queue can be full');
+  t.false(wasAdmitted({ status: 429, code: 'rate_limit_exceeded' }));
+  t.false(wasAdmitted({ status: 0, code: 'unreachable' }));
 });
 
 test('the longest wait is found, unless none has waited', (t) => {
@@ -76,10 +109,4 @@ test('costs are of each hour and of the range; without prices these are tokens',
   const first = seconds('2026-03-11T09:00:00Z');
   t.deepEqual(costsOf({ ...report, currency: 'USD' }, first), { currency: 'USD', total: 0.5, line: [1, 0, 0, 0.5] });
   t.deepEqual(costsOf(report, first), { currency: undefined, total: 3, line: [7, 0, 0, 3] });
-});
-
-test('a month is forecast from the part of it that has passed, except on its first day', (t) => {
-  t.is(monthForecast(10, seconds('2026-03-11T00:00:00Z')), 31);
-  t.is(monthForecast(10, seconds('2026-03-01T23:00:00Z')), undefined);
-  t.is(monthForecast(28, seconds('2026-12-29T00:00:00Z')), 31);
 });

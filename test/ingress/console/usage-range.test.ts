@@ -7,7 +7,7 @@ import {
   lengthOf,
   rangeBefore,
   rangeOf,
-  stepsOf,
+  stepsOfRange,
 } from '../../../ingress/console/usage/usage-range.ts';
 
 const days = (start: string, end: string) => ({ start, end });
@@ -47,7 +47,7 @@ test('a range has hours as long as they are kept, and not more than a report has
 
 test('all days and hours of a range are steps, over the end of a year', (t) => {
   const steps = (start: string, end: string) =>
-    stepsOf({ start, end }).times.map((seconds) => new Date(seconds * 1_000).toISOString().slice(0, 13));
+    stepsOfRange({ start, end }).times.map((seconds) => new Date(seconds * 1_000).toISOString().slice(0, 13));
   t.deepEqual(steps('2025-12-31', '2026-01-01'), ['2025-12-31T00', '2026-01-01T00']);
   t.deepEqual(steps('2025-12-31T23', '2026-01-01T00'), ['2025-12-31T23', '2026-01-01T00']);
 });

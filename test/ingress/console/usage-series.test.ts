@@ -1,10 +1,11 @@
 import test from 'ava';
-import { seriesOf } from '../../../ingress/console/usage/usage-series.ts';
+import { partSeries } from '../../../ingress/console/usage/usage-series.ts';
 import type { UsageRow } from '../../../ingress/usage/usage-report.ts';
 
 const none = { failed: 0, cancelled: 0, promptTokens: 0, cachedTokens: 0, completionTokens: 0, overageTokens: 0 };
 const used = (row: Partial<UsageRow>): UsageRow => ({ ...none, requests: 0, chargedTokens: 0, ...row });
 const times = ['2026-11-01', '2026-11-02'].map((day) => Date.parse(day) / 1_000);
+const steps = { times, stepSeconds: 86_400 };
 const nameOf = (value: string | null) => value ?? 'sign-in token';
 
 test('each time has the amounts of each part, the largest part first', (t) => {
@@ -14,11 +15,11 @@ test('each time has the amounts of each part, the largest part first', (t) => {
     used({ day: '2026-11-02', model: 'a', requests: 1 }),
     used({ day: '2026-11-02', model: 'c' }),
   ];
-  t.deepEqual(seriesOf({ times, rows, part: 'model', measure: 'requests', nameOf }), [
+  t.deepEqual(partSeries({ ...steps, rows, part: 'model', measure: 'requests', nameOf }), [
     { name: 'b', values: [7, 0] },
     { name: 'a', values: [5, 1] },
   ]);
-  t.deepEqual(seriesOf({ times, rows: [], part: 'model', measure: 'requests', nameOf }), []);
+  t.deepEqual(partSeries({ ...steps, rows: [], part: 'model', measure: 'requests', nameOf }), []);
 });
 
 test('costs are summed, by the hour too, and keys of one name are one part', (t) => {
@@ -26,7 +27,7 @@ test('costs are summed, by the hour too, and keys of one name are one part', (t)
     used({ hour: '2026-11-01T00:00:00Z', key: null, cost: '0.5' }),
     used({ hour: '2026-11-02T00:00:00Z', key: 'sign-in token', cost: '0.25' }),
   ];
-  t.deepEqual(seriesOf({ times, rows, part: 'key', measure: 'cost', nameOf }), [
+  t.deepEqual(partSeries({ ...steps, rows, part: 'key', measure: 'cost', nameOf }), [
     { name: 'sign-in token', values: [0.5, 0.25] },
   ]);
 });
@@ -35,7 +36,7 @@ test('the least used parts beyond the sixth share one series', (t) => {
   const rows = Array.from({ length: 9 }, (_, index) =>
     used({ day: '2026-11-01', model: `model-${index}`, chargedTokens: (index + 1) * 10 }),
   );
-  const series = seriesOf({ times, rows, part: 'model', measure: 'chargedTokens', nameOf });
+  const series = partSeries({ ...steps, rows, part: 'model', measure: 'chargedTokens', nameOf });
   t.deepEqual(
     series.map(({ name }) => name),
     ['model-8', 'model-7', 'model-6', 'model-5', 'model-4', 'others'],
