@@ -52,7 +52,7 @@ browserTestAlone('an operator gets from "customer says 503" to its cause', async
   const dialog = page.getByRole('dialog');
   await dialog.getByText('HTTP 500').waitFor();
   await dialog.getByRole('link', { name: /^req_/ }).click();
-  await page.getByRole('heading', { name: /^req_\S+ failed$/ }).waitFor();
+  await page.getByRole('heading', { name: /^req_\S+ 503 UPSTREAMS_EXHAUSTED$/ }).waitFor();
 
   await page.keyboard.press('Control+k');
   await page.locator('dialog input:focus').waitFor();
