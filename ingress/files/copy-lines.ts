@@ -1,8 +1,7 @@
 import { ulid } from 'ulid';
 import { z } from 'zod';
-import type { Batch, StoredFile } from '../../shared/batches/batch.ts';
-import { resultIdOf } from '../../shared/batches/batch-ids.ts';
-import { FileGone, readLines } from '../../shared/batches/read-lines.ts';
+import { type Batch, resultIdOf, type StoredFile } from '../../shared/batches/batch.ts';
+import { FileGone, readLines } from '../../shared/batches/split-lines.ts';
 import { createRests } from '../../shared/concurrency/in-turn.ts';
 import { ApiError, validationError } from '../../shared/errors.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';

@@ -1,12 +1,11 @@
 import type { RequestList } from '../../routes/present-request.ts';
 import type { Api } from '../api/api.ts';
 import type { RequestFilter } from '../page/console-route.ts';
-import { csvOf } from '../page/csv.ts';
 import type { ShownRequest } from './explain-request.ts';
 import { timesOf, timeText } from './request-range.ts';
 import { resultWords } from './request-words.ts';
 
-/** A request, or lines of a batch that follow each other as one row. */
+/** A request, or lines of a batch as one row. */
 export type RequestRow = ShownRequest & Pick<RequestList['data'][number], 'lines'>;
 export type RequestRows = { data: RequestRow[]; hasMore: boolean };
 
@@ -59,21 +58,29 @@ export async function readRequests(api: Api, options: ListOptions): Promise<Requ
   }
 }
 
-/** Pages in order. Lines of a batch that go on in the next page stay one row. */
+/** Pages in order. Lines of a batch that go on in a later page stay one row. */
 export function joined(before: readonly RequestRow[], next: readonly RequestRow[]): RequestRow[] {
-  const [last, first] = [before.at(-1), next[0]];
-  if (last === undefined || first === undefined || last.batch_id === null || last.batch_id !== first.batch_id)
-    return [...before, ...next];
-  const [one, other] = [linesOf(last), linesOf(first)];
-  const lines = {
+  const rows = [...before];
+  for (const row of next) {
+    const at = row.batch_id === null ? -1 : rows.findIndex(({ batch_id: batch }) => batch === row.batch_id);
+    const known = rows[at];
+    if (known === undefined) rows.push(row);
+    else rows[at] = { ...known, lines: addedLines(linesOf(known), linesOf(row)) };
+  }
+  return rows;
+}
+
+type FoldedLines = NonNullable<RequestRow['lines']>;
+
+function addedLines(one: FoldedLines, other: FoldedLines): FoldedLines {
+  return {
     requests: one.requests + other.requests,
     failed: one.failed + other.failed,
     charged_tokens: one.charged_tokens + other.charged_tokens,
   };
-  return [...before.slice(0, -1), { ...last, lines }, ...next.slice(1)];
 }
 
-function linesOf({ lines, outcome, charged_tokens: charged }: RequestRow): NonNullable<RequestRow['lines']> {
+function linesOf({ lines, outcome, charged_tokens: charged }: RequestRow): FoldedLines {
   const hasFailed = outcome === 'failed' || outcome === 'lost';
   return lines ?? { requests: 1, failed: Number(hasFailed), charged_tokens: charged ?? 0 };
 }
@@ -113,4 +120,17 @@ export function requestsCsv(rows: readonly RequestRow[], keyNames: ReadonlyMap<s
     columns.map(([name]) => name),
     rows.map((row) => columns.map(([, cell]) => cell(row, keyNames.get(row.key_id ?? '') ?? ''))),
   );
+}
+
+/** A file of CSV (RFC 4180): its first line has the names of the columns. */
+function csvOf(header: readonly string[], rows: readonly (readonly (string | number | null)[])[]): string {
+  return [header, ...rows].map((cells) => `${cells.map(cellOf).join()}\r\n`).join('');
+}
+
+/** A text that begins like a formula of a spreadsheet gets a quotation mark in front of it, which makes it a text. */
+function cellOf(value: string | number | null): string {
+  if (typeof value === 'number') return String(value);
+  const text = value ?? '';
+  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  return /[",\r\n]|^\s|\s$/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }

@@ -1,15 +1,17 @@
 import { h } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Model } from '../../routes/models.ts';
 import type { Api } from '../api/api.ts';
 import { useLoaded } from '../api/use-loaded.ts';
 import type { FullKey, HeldKeys } from '../keys/held-keys.ts';
+import { Choice } from '../page/fields.ts';
+import { CopyButton } from '../page/identifiers.ts';
 import { LoadedView } from '../page/loaded-view.ts';
-import { CodeDrawer } from './code-drawer.ts';
 import { Composer } from './composer.ts';
 import { messagesOf } from './conversation.ts';
 import { SettingsPane } from './settings-pane.ts';
 import { Thread } from './thread.ts';
+import { codeFor, type Language, languages, type TriedEndpoint } from './tried-endpoint.ts';
 import { modelsWith, offeredEndpoints, triedEndpoint, usableModels } from './tried-endpoints.ts';
 import type { Trial } from './use-trial.ts';
 
@@ -90,5 +92,29 @@ function TryIt({ models: all, baseUrl, docsUrl, trial, keys }: TryItProps) {
       ),
     ),
     isCodeShown && h(CodeDrawer, { endpoint, request: request(), baseUrl, close: () => showCode(false) }),
+  );
+}
+
+type DrawerProps = { endpoint: TriedEndpoint; request: object; baseUrl: string; close: () => void };
+
+/** The request as program code, at the side of the page. The key is not in it: programs read it from their environment. */
+function CodeDrawer({ endpoint, request, baseUrl, close }: DrawerProps) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const [language, setLanguage] = useState<Language>('curl');
+  const code = codeFor(endpoint, language, request, baseUrl);
+  useEffect(() => dialog.current?.showModal(), []);
+  return h(
+    'dialog',
+    { ref: dialog, class: 'drawer', 'aria-labelledby': 'code-title', onClose: close },
+    h('h2', { id: 'code-title' }, 'The same request from a program'),
+    h(Choice<Language>, { legend: 'Language', options: languages, chosen: language, choose: setLanguage }),
+    h('pre', { tabIndex: 0, 'aria-label': `The request in ${languages[language]}` }, h('code', null, code)),
+    h(
+      'div',
+      { class: 'actions' },
+      h(CopyButton, { text: code, label: 'Copy the code' }),
+      // Closed before it is removed: the browser then restores the focus.
+      h('button', { type: 'button', onClick: () => dialog.current?.close() }, 'Close'),
+    ),
   );
 }

@@ -142,7 +142,7 @@ function hasSchema(database: DatabaseSync): boolean {
 }
 
 /** The number of this schema, which the file has as its `user_version` (contract.md#s2-stored-data). */
-export const schemaNumber = 2;
+export const schemaNumber = 1;
 
 /**
  * The tables and indexes of a store. Times in columns are milliseconds since 1970, UTC. In documents, and in columns generated from them,

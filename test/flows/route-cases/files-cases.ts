@@ -1,7 +1,6 @@
 import { ulid } from 'ulid';
 import { batchClaim } from '../../../ingress/middleware/idempotency.ts';
-import type { Batch } from '../../../shared/batches/batch.ts';
-import { resultIdOf } from '../../../shared/batches/batch-ids.ts';
+import { type Batch, resultIdOf } from '../../../shared/batches/batch.ts';
 import type { Route } from '../../support/documented-answers.ts';
 import { createFileClient, line } from '../../support/file-client.ts';
 import { createFurtherKeyClient } from '../../support/further-key-client.ts';

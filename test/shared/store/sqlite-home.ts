@@ -43,7 +43,7 @@ export function holdLock(file: string): DatabaseSync {
   return database;
 }
 
-/** Releases the lock after this many turns of the event loop. The returned function says whether it is released. */
+/** Releases the lock after this many turns of the event loop, unless it is closed before. The returned function says whether it is released. */
 export function releaseAfterTurns(
   lock: DatabaseSync,
   turns: number,
@@ -52,9 +52,9 @@ export function releaseAfterTurns(
   let left = turns;
   const timer = setInterval(() => {
     left -= 1;
-    if (left > 0) return;
+    if (left > 0 && lock.isOpen) return;
     clearInterval(timer);
-    lock.exec(how);
+    if (lock.isOpen) lock.exec(how);
   }, 1);
   return () => left === 0;
 }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Batch, BatchResult } from '../../../shared/batches/batch.ts';
-import { FileGone, readLines } from '../../../shared/batches/read-lines.ts';
+import { FileGone, readLines } from '../../../shared/batches/split-lines.ts';
 import { nextTurn } from '../../../shared/concurrency/in-turn.ts';
 import type { Release } from '../../../shared/limits/release.ts';
 import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';

@@ -1,6 +1,5 @@
 import type { Batch } from '../../../shared/batches/batch.ts';
-import { FileGone, readLines } from '../../../shared/batches/read-lines.ts';
-import type { FileLine } from '../../../shared/batches/split-lines.ts';
+import { FileGone, type FileLine, readLines } from '../../../shared/batches/split-lines.ts';
 import type { FileStore } from '../../../shared/store/file-store.ts';
 import { type BatchRules, parseLine, type ReadLine } from './parse-line.ts';
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type Batch, type BatchError, batchErrorsMax } from '../../../shared/batches/batch.ts';
 import type { BatchEvent } from '../../../shared/batches/batch-states.ts';
-import { FileGone, readLines } from '../../../shared/batches/read-lines.ts';
+import { FileGone, readLines } from '../../../shared/batches/split-lines.ts';
 import { createRests, type Rest } from '../../../shared/concurrency/in-turn.ts';
 import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 import { countRefusedFields, type LimitMetrics } from '../../../shared/process/metrics.ts';

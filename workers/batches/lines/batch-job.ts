@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { type Batch, lineErrorFormats } from '../../../shared/batches/batch.ts';
-import { derivedId } from '../../../shared/batches/batch-ids.ts';
+import { type Batch, derivedId, lineErrorFormats } from '../../../shared/batches/batch.ts';
 import type { Call } from '../../../shared/endpoints/definition/read-call.ts';
 import { queuedCallSchema } from '../../../shared/jobs/inference-job.ts';
 

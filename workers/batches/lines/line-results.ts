@@ -1,5 +1,4 @@
-import { type Batch, type BatchResult, lineBytesMax } from '../../../shared/batches/batch.ts';
-import { resultIdOf } from '../../../shared/batches/batch-ids.ts';
+import { type Batch, type BatchResult, lineBytesMax, resultIdOf } from '../../../shared/batches/batch.ts';
 import { ApiError, errorStatus, nestedErrorBody } from '../../../shared/errors.ts';
 import type { TokenUsage } from '../../../shared/jobs/replies.ts';
 import { noTokens } from '../../failover/answer-usage.ts';

@@ -31,12 +31,12 @@ testStoreContract({ test, createHome: createSqliteHome, description: /^sqlite 3\
 testChangesContract({ test, createHome: createSqliteHome });
 testNamesContract({ test, createHome: createSqliteHome });
 testAccountsContract({ test, createHome: createSqliteHome });
-// Tests with many calls block this process, and would keep concurrent tests from releasing a lock in time.
+// Tests with many calls block this process, and would keep those from releasing a lock in time that do so themselves: they are serial, too.
 testRacesContract({ test: test.serial, createHome: createSqliteHome });
 testKeyUseContract({ test: test.serial, createHome: createSqliteHome });
 testModelContract({ test: test.serial, createHome: createSqliteHome });
 
-test('waits for a lock of another connection, without blocking the process', async (t) => {
+test.serial('waits for a lock of another connection, without blocking the process', async (t) => {
   await using home = await createSqliteHome();
   await using store = await home.open();
   using lock = holdLock(home.file);
@@ -184,7 +184,7 @@ test('a change without an effect waits for the disk as well, and reports a faile
   await failsWith(t, 'SERVICE_UNAVAILABLE', mint(store, 'user:ann'));
 });
 
-test('opening waits for another process that creates the tables, and then finds them', async (t) => {
+test.serial('opening waits for another process that creates the tables, and then finds them', async (t) => {
   await using home = await createSqliteHome();
   using lock = new DatabaseSync(home.file);
   lock.exec('PRAGMA journal_mode = WAL; BEGIN IMMEDIATE');
@@ -238,7 +238,7 @@ test('a transaction that finds the disk full leaves nothing behind, and the next
 });
 
 test('rejects a database with another schema, says what to do, and does not change it', async (t) => {
-  for (const number of [schemaNumber - 1, schemaNumber + 1, 99, -1]) {
+  for (const number of [schemaNumber + 1, 99, -1]) {
     await using home = await createSqliteHome();
     const database = new DatabaseSync(home.file);
     database.exec(`CREATE TABLE other (id TEXT) STRICT; PRAGMA user_version = ${number}`);

@@ -1,6 +1,6 @@
 import test from 'ava';
 import type { BatchRetry } from '../../../../shared/batches/batch.ts';
-import { FileGone } from '../../../../shared/batches/read-lines.ts';
+import { FileGone } from '../../../../shared/batches/split-lines.ts';
 import {
   createBatchFeed,
   type MayQueue,

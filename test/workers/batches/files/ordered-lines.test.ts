@@ -1,6 +1,6 @@
 import test from 'ava';
 import type { Batch } from '../../../../shared/batches/batch.ts';
-import { FileGone } from '../../../../shared/batches/read-lines.ts';
+import { FileGone } from '../../../../shared/batches/split-lines.ts';
 import { createOrderedLines, createReadAhead } from '../../../../workers/batches/files/ordered-lines.ts';
 import type { BatchRules } from '../../../../workers/batches/files/parse-line.ts';
 import { createLineCursor } from '../../../../workers/batches/files/read-lines.ts';

@@ -1,8 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import test from 'ava';
 import fc from 'fast-check';
-import { FileGone, readLines } from '../../../../shared/batches/read-lines.ts';
-import { createLineSplitter, type FileLine } from '../../../../shared/batches/split-lines.ts';
+import { createLineSplitter, FileGone, type FileLine, readLines } from '../../../../shared/batches/split-lines.ts';
 import { readLine } from '../../../../workers/batches/files/read-lines.ts';
 import { memoryFiles } from '../../../support/memory-files.ts';
 

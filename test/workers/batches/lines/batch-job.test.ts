@@ -1,6 +1,6 @@
 import test from 'ava';
 import { ulid } from 'ulid';
-import { resultIdOf } from '../../../../shared/batches/batch-ids.ts';
+import { resultIdOf } from '../../../../shared/batches/batch.ts';
 import { parsePlanFile } from '../../../../shared/plan-file/plan-file.ts';
 import { isFileId } from '../../../../shared/store/file-store.ts';
 import { batchJobOf, batchJobSchema, requestIdOf, resultFileOf } from '../../../../workers/batches/lines/batch-job.ts';

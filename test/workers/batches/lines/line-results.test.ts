@@ -1,6 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { resultIdOf } from '../../../../shared/batches/batch-ids.ts';
+import { resultIdOf } from '../../../../shared/batches/batch.ts';
 import { ApiError, validationError } from '../../../../shared/errors.ts';
 import {
   answeredLine,
