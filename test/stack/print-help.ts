@@ -23,6 +23,7 @@ npm run mutate      changes code, and runs its tests against each change (-- <fi
 npm run bench       measures this machine (-- <part>)
 npm run meter       commands and bytes in Redis for a request
 npm run bytes       bytes of each item in Redis and in the store
+npm run pictures    pictures of the console for the README (-- --all <folder>)
 npm run chart       what the Helm chart makes of its values
 npm run release     writes an archive of the commit, its SBOM and its sums
 npm run help        commands for use`;
