@@ -239,11 +239,7 @@ browserTest(
     const created = page.waitForResponse((response) => response.request().method() === 'POST');
     held.resolve();
     await (await created).finished();
-    const line = page.getByRole('row').filter({ hasText: 'completed' });
-    while (!(await line.isVisible())) {
-      await page.getByRole('button', { name: 'Refresh' }).click();
-      await page.waitForTimeout(100);
-    }
+    await page.getByRole('row').filter({ hasText: 'completed' }).waitFor();
     t.is(page.url(), `${console.url}#requests`);
     await page.getByRole('link', { name: 'Batches', exact: true }).click();
     await page.getByRole('link', { name: 'left.jsonl' }).waitFor();

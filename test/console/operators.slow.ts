@@ -369,8 +369,9 @@ async function trailOn(page: Page): Promise<string[]> {
     row
       .split('\t')
       .slice(1)
+      .map((cell) => cell.trim())
       .join(': ')
-      .replaceAll(/\s*key_\S+\s*/g, ' key_…'),
+      .replaceAll(/\s*key_[^\s:]+/g, ' key_…'),
   );
 }
 

@@ -81,7 +81,7 @@ browserTest('an expired token is renewed, and its request is repeated', async (t
   const { page } = console;
   await console.goTo('keys');
   await console.signIn('sleeper');
-  await page.getByText('You have no key yet.').waitFor();
+  await page.getByText('You have no key. Create one to call the API.').waitFor();
   const expired = await stack().identity.token('sleeper', { expiresIn: -60 });
   const statuses: number[] = [];
   page.on('response', (response) => {

@@ -69,6 +69,8 @@ test('the official SDK creates, finds and cancels a batch', async (t) => {
     endpoint: '/v1/chat/completions',
     model: null,
     usage: null,
+    progress: null,
+    retry_of: null,
     error_counts: null,
     errors: null,
     input_file_id: file,

@@ -28,8 +28,9 @@ export function createOperatorClient(stack: Parameters<typeof createKeyClient>[0
         if (holds(found)) return found;
       }
     },
-    async auditOf(account: string): Promise<ShownRecord[]> {
-      const { body } = await operate('GET', `/admin/audit?account=${account}`);
+    /** Of what this operator did, unless another actor is given. */
+    async auditOf(account: string, actor = 'user:olga'): Promise<ShownRecord[]> {
+      const { body } = await operate('GET', `/admin/audit?account=${account}&actor=${actor}`);
       return body.data as ShownRecord[]; // a list of the service itself
     },
     endRequest: (id: string, body: object = {}, keys?: KeyClient) =>

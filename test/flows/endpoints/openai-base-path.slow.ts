@@ -54,11 +54,14 @@ const headersOf = ({ headers }: RawAnswer) =>
       .map(([name, value]) => [name, varying.test(name) ? 'varies' : value]),
   );
 
-/** The types of all values. A list has the shape of its first item. Only the names of a batch count: it may change between two calls. */
+/** Objects that may change between two calls: only their names count. */
+const moving: readonly unknown[] = ['batch', 'webhook_delivery'];
+
+/** The types of all values. A list has the shape of its first item. */
 function shapeOf(value: unknown): unknown {
   if (Array.isArray(value)) return value.slice(0, 1).map(shapeOf);
   if (typeof value !== 'object' || value === null) return typeof value;
-  if ('object' in value && value.object === 'batch') return Object.keys(value);
+  if ('object' in value && moving.includes(value.object)) return Object.keys(value);
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, shapeOf(member)]));
 }
 
@@ -100,7 +103,12 @@ const once: Record<string, (title: string) => boolean> = {
   'POST /v1/keys/key_:key/rotate': () => true,
   'DELETE /v1/webhooks/wh_:webhook': () => true,
   // A repeat also says that it is one.
-  ...Object.fromEntries([...endpoints.map(({ path }) => path), '/v1/batches'].map((path) => [`POST ${path}`, isKeyed])),
+  ...Object.fromEntries(
+    [...endpoints.map(({ path }) => path), '/v1/batches', '/v1/batches/:batch/retry'].map((path) => [
+      `POST ${path}`,
+      isKeyed,
+    ]),
+  ),
 };
 
 for (const route of routes) {

@@ -24,9 +24,9 @@ import type { Cast, CastParts } from './open-cases.ts';
 
 /** The plan of an account with no room for batches. */
 export const filePlans = { 'one-token-waiting': { batch_tokens_waiting: 1, model_tiers: ['guest'] } };
-/** Large enough that the uploads of these tests do not reach it. */
+/** Large enough that the uploads and batches of these tests do not reach them. */
 const accountBytesMax = 100_000_000;
-const accountFilesMax = 40;
+const accountFilesMax = 60;
 /** Limits in the plan file. */
 export const filesOfTests = {
   file_bytes_max: bodyBytesMax,

@@ -69,7 +69,8 @@ async function survivesCuts(t: ExecutionContext, store: Store, home: StoreHome):
   for (let round = 0; round < rounds || (cuts === 0 && round < 5 * rounds); round += 1) {
     const outboxes = oddOutboxes(`user:${round}`);
     const drainers = [...outboxes, ...outboxes].map(async (outbox) => {
-      while (outbox.drained < outbox.records.length) cuts += await drainUntilCut(home, outbox);
+      for (let within = 60; outbox.drained < outbox.records.length; within *= 1.5)
+        cuts += await drainUntilCut(home, outbox, within);
     });
     await Promise.all(drainers);
     await isSummed(t, store, outboxes);
@@ -92,11 +93,11 @@ function oddOutboxes(account: string): Outbox[] {
   return [first, [...second, ...repeated]].map((records) => ({ records, drained: 0 }));
 }
 
-/** Drains with a separate store, which is closed at a random moment. Returns 1 if that cut off a call. */
-async function drainUntilCut(home: StoreHome, outbox: Outbox): Promise<number> {
+/** Drains with a separate store, which is closed at a random moment `within` so many ms. Returns 1 if that cut off a call. */
+async function drainUntilCut(home: StoreHome, outbox: Outbox, within: number): Promise<number> {
   await using store = await home.open();
   await store.ping();
-  const cut = sleep(Math.random() * 60).then(() => store[Symbol.asyncDispose]());
+  const cut = sleep(Math.random() * within).then(() => store[Symbol.asyncDispose]());
   try {
     while (outbox.drained < outbox.records.length) {
       const from = outbox.drained;

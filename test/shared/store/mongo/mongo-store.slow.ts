@@ -48,9 +48,12 @@ mongoTest('an account is one document with its key, its history and its last use
   const key = newKey();
   await mint(store, 'user:ann', { key });
   await store.accounts.recordKeyUse([{ account: 'user:ann', keyId: key.id, at: new Date(5) }]);
-  t.deepEqual(await home.database.collection('accounts').find().toArray(), [
+  const audit = { account: 'user:ann', actor: 'user:ann', address: null, reason: null, kind: 'key', at: key.createdAt };
+  const accounts = await home.database.collection<{ _id: string; withOutbox: string[] }>('accounts').find().toArray();
+  const id = accounts[0]?.withOutbox[0] ?? '';
+  t.deepEqual(accounts as object[], [
     {
-      _id: 'user:ann' as never, // the driver's type for untyped documents has an ObjectId here
+      _id: 'user:ann',
       plan: 'free',
       suspended: false,
       overageEnabled: false,
@@ -62,7 +65,8 @@ mongoTest('an account is one document with its key, its history and its last use
       byKeyId: [key.id],
       byKeyStart: [key.display],
       nameStarts: [],
-      outbox: [],
+      outbox: [{ id, ...audit, change: { keyMinted: key.id } }],
+      withOutbox: [id],
       revision: 1,
       keysCreated: { day: key.createdAt.toISOString().slice(0, 10), count: 1 },
       changes: [{ at: key.createdAt, by: 'user:ann', keyMinted: key.id }],
