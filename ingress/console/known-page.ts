@@ -54,8 +54,8 @@ const shown: Record<PageName, (props: PageProps) => ComponentChildren> = {
       : h(RequestPage, { api, id: item, baseUrl, docsUrl }),
   batches: ({ api, route: { item } }) =>
     item === undefined ? h(BatchesPage, { api }) : h(BatchPage, { api, id: item }),
-  usage: ({ api, route: { isTopUp = false }, own }) =>
-    h(UsagePage, { api, account: own.value?.account ?? '', isTopUp }),
+  usage: ({ api, route: { filter = {}, isTopUp = false }, own }) =>
+    h(UsagePage, { api, account: own.value?.account ?? '', filter, isTopUp }),
   keys({ api, held, trial, route: { isNewKey = false } }) {
     const tryOut = (key: FullKey) => {
       trial.startWith(key);
@@ -78,7 +78,7 @@ const shown: Record<PageName, (props: PageProps) => ComponentChildren> = {
     if (item === undefined) return h(AccountsPage, { api, prefix: search });
     return h(AccountPage, { key: `${item} ${action}`, api, name: item, action });
   },
-  'all-usage': ({ api }) => h(AllUsagePage, { api }),
+  'all-usage': ({ api, route: { filter = {} } }) => h(AllUsagePage, { api, filter }),
   audit: ({ api, route: { filter = {} } }) => h(AuditPage, { api, filter }),
   'top-up-codes': ({ api, route: { state } }) => h(CodesPage, { api, state }),
   settings: ({ api }) => h(PlanFilePage, { api }),

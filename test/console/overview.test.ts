@@ -57,7 +57,7 @@ browserTest(
       .getByRole('table', { name: 'Requests by outcome, each hour' })
       .getByRole('row')
       .last()
-      .getByText('1')
+      .getByRole('cell', { name: '1', exact: true })
       .waitFor();
     const chart = page.getByRole('application', { name: /^Requests by outcome, each hour/ });
     await chart.focus();

@@ -1,12 +1,18 @@
 import { readFile } from 'node:fs/promises';
 import test from 'ava';
+import type { Locator } from 'playwright-core';
+import { openStore } from '../../shared/process/open-store.ts';
+import { usageRecord } from '../shared/store/usage-records.ts';
 import { openBrowserTests } from '../support/browser/browser-tests.ts';
 import { createKeyClient } from '../support/key-client.ts';
+import { recordedLog } from '../support/recorded-log.ts';
 import { readCsv } from '../support/report-side.ts';
 
+const broken = { tier: 'standard', pool: 'default', backends: ['onprem-a', 'onprem-b'] };
 const { browserTest, stack, openConsole } = openBrowserTests(test, {
   modelServers: { firstTokenMs: 50, tokensPerSecond: 40 },
-  models: { 'broken-chat': { tier: 'standard', pool: 'default', backends: ['onprem-a', 'onprem-b'] } },
+  models: { 'broken-chat': broken, 'down-chat': broken },
+  prices: { 'small-chat': [{ from: '2026-01-01', prompt: 1, completion: 2 }] },
 });
 
 const body = { model: 'small-chat', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 20 };
@@ -167,4 +173,73 @@ browserTest('on a phone a request has two lines, and an id is copied whole', asy
   await page.getByRole('button', { name: `Copy the request ID ${requestId}` }).click();
   t.is(await page.evaluate('navigator.clipboard.readText()'), requestId);
   await console.requireClean(t);
+});
+
+browserTest('from the home page few clicks answer what a customer and an operator ask most', async (t) => {
+  const keys = createKeyClient(stack());
+  const key = await keys.newKey('asker');
+  for (const server of stack().modelServers) server.fail({ status: 500 }, 'down-chat');
+  const send = () => keys.send('POST', '/v1/chat/completions', { bearer: key, body: { ...body, model: 'down-chat' } });
+  // Until the breakers of both backends are open.
+  for (let sent = 0; sent < 12; sent += 1) t.is((await send()).status, 503);
+  const [{ id = '' } = {}] = (await keys.send('GET', '/v1/keys', { bearer: key })).body.data as { id: string }[];
+  await using store = await openStore(`sqlite:${stack().directory}/store.sqlite`, recordedLog());
+  const yesterday = new Date(Date.now() - 86_400_000);
+  const record = { account: 'user:asker', model: 'small-chat', keyId: id, admittedAt: yesterday };
+  await store.usage.recordUsage([usageRecord({ ...record, promptTokens: 1_000_000, completionTokens: 1_000_000 })]);
+  await using customer = await openConsole();
+  await using operator = await openConsole();
+  let clicks = 0;
+  const click = async (locator: Locator) => {
+    clicks += 1;
+    await locator.click();
+  };
+  const clicked = () => {
+    const count = clicks;
+    clicks = 0;
+    return count;
+  };
+
+  const { page } = customer;
+  await customer.goTo('overview');
+  await customer.signIn('asker');
+  await page.getByRole('heading', { name: 'Overview', exact: true }).waitFor();
+  await click(page.getByRole('link', { name: 'Errors', exact: true }));
+  await click(page.getByRole('table', { name: 'Requests, latest first' }).getByRole('link', { name: /^req_/ }).last());
+  await page.getByText('No model server could answer: on-prem model servers answered HTTP 500.').waitFor();
+  t.is(clicked(), 2, 'why a request of its own has failed');
+
+  await customer.goTo('overview');
+  await click(page.getByRole('link', { name: 'Cost', exact: true }));
+  await click(page.getByRole('radio', { name: 'Yesterday' }));
+  await page
+    .getByRole('region', { name: /^By key/ })
+    .getByText('3.00 USD')
+    .first()
+    .waitFor();
+  t.is(clicked(), 2, 'what yesterday has cost, by key');
+
+  await operator.goTo('');
+  await operator.signIn('olga');
+  const home = operator.page;
+  const incident = home.getByRole('region', { name: /^down-chat.* cannot be answered$/ });
+  await incident.getByRole('heading', { name: / since \d\d:\d\d \(/ }).waitFor();
+  await incident.getByText('onprem-a and onprem-b: HTTP 500').waitFor();
+  t.is(clicked(), 0, 'which backends are the cause, and since when');
+  await click(home.getByRole('button', { name: /^onprem-a for down-chat: / }));
+  await home.getByRole('dialog').getByText('HTTP 500').first().waitFor();
+  t.is(clicked(), 1, 'the last error of one');
+  await home.keyboard.press('Escape');
+
+  await click(incident.getByRole('link', { name: 'user:asker' }));
+  await click(
+    home
+      .getByRole('table', { name: /^Requests/ })
+      .getByRole('link', { name: /^req_/ })
+      .last(),
+  );
+  await home.getByText('No model server could answer: two answered HTTP 500.').waitFor();
+  t.is(clicked(), 2, 'why a request of a customer has failed');
+  await operator.requireClean(t);
+  await customer.requireClean(t);
 });

@@ -8,7 +8,7 @@ import type { Api } from '../api/api.ts';
 import { ApiFailure } from '../api/api-failure.ts';
 import { useLoaded, useNewest, usePolled } from '../api/use-loaded.ts';
 import { useDoing } from '../page/actions.ts';
-import type { AccountAction } from '../page/console-route.ts';
+import type { AccountAction, UsageFilter } from '../page/console-route.ts';
 import { formatCount, formatTime } from '../page/format.ts';
 import { StateBadge } from '../page/icons.ts';
 import { DisplayName } from '../page/identifiers.ts';
@@ -36,6 +36,7 @@ type ShownAccount = { account: Account | undefined; plans: string[] };
 export function AccountPage({ api, name, action }: { api: Api; name: string; action?: AccountAction | undefined }) {
   const path = `/admin/accounts/${encodeURIComponent(name)}`;
   const [done, setDone] = useState<DoneChange & { set: AccountSettings }>();
+  const [usageFilter, setUsageFilter] = useState<UsageFilter>({});
   const loaded = useLoaded<ShownAccount>(
     async (signal) => {
       const [account, { data }] = await Promise.all([
@@ -94,7 +95,10 @@ export function AccountPage({ api, name, action }: { api: Api; name: string; act
         h(AccountActions, { account: before, plans, change, remove: account && remove, action }),
         h(DoneNotice, { done: done && isInForce(done.set, before) ? done : undefined, undo }),
         h(AccountActivity, { api, name, account, reload }),
-        h(UsageReportView, { api, path: `${path}/usage`, keyNames: namesOf(account), requestsOf: { account: name } }),
+        h(UsageReportView, {
+          ...{ api, path: `${path}/usage`, keyNames: namesOf(account), requestsOf: { account: name } },
+          ...{ filter: usageFilter, choose: setUsageFilter },
+        }),
         (account ?? records.value?.data[0]) && [h('h2', null, 'Audit trail'), h(AuditTrail, { records })],
       ],
     }),

@@ -11,7 +11,7 @@ import { hourSeconds, sumsBy } from '../charts/steps.ts';
 import { Tile, Tiles } from '../charts/tile.ts';
 import { TimeChart } from '../charts/time-chart.ts';
 import type { HeldKeys } from '../keys/held-keys.ts';
-import { requestsLink } from '../page/console-route.ts';
+import { requestsLink, usageLink } from '../page/console-route.ts';
 import { Choice } from '../page/fields.ts';
 import {
   formatChange,
@@ -179,7 +179,7 @@ function UsageTiles({ usage: { span, at, hours, before, days } }: { usage: SpanU
           sumsBy(data, steps, ({ cost = '0' }) => Number(cost)),
           (value) => formatCost(value, currency),
         ),
-        href: '#usage',
+        href: usageLink({ by: 'key' }),
       }),
     h(Tile, {
       title: 'Errors',

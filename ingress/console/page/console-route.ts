@@ -58,12 +58,16 @@ const requestFilters = [
 /** Filter of the requests; without a field, all are shown. */
 export type RequestFilter = Partial<Record<(typeof requestFilters)[number], string>>;
 
+/** What a report of usage is asked for, as the page has it in its address: groups are separated by commas. */
+const usageFilters = ['period', 'start', 'end', 'by'] as const;
+export type UsageFilter = Partial<Record<(typeof usageFilters)[number], string>>;
+
 /**
  * The view that the address names: `#requests/req_1` is a request, `#batches/batch_1` a batch, `#accounts/user%3Aalice` an account,
  * `#accounts?user%3Aal` a search for accounts, `#find?req_1` a search for anything, `#find/req_1` a request of any account,
  * `#find/batch_1` a batch, `#requests?outcome=failed` filtered requests, `#audit?actor=user%3Aolga` a filtered audit trail,
- * `#top-up-codes?unused` the top-up codes in a state, `#top-up` a part of the usage, `#keys?new` the keys with the dialog for a new one,
- * `#accounts/user%3Aalice?plan` an account and a question.
+ * `#top-up-codes?unused` the top-up codes in a state, `#usage?period=yesterday&by=key` the usage of some days, `#top-up` a part of it,
+ * `#keys?new` the keys with the dialog for a new one, `#accounts/user%3Aalice?plan` an account and a question.
  */
 export type Route = {
   page: PageName;
@@ -75,7 +79,7 @@ export type Route = {
   isHome?: boolean;
   action?: AccountAction;
   isNewKey?: boolean;
-  filter?: AuditFilter & RequestFilter;
+  filter?: AuditFilter & RequestFilter & UsageFilter;
   state?: CodeState;
 };
 
@@ -92,6 +96,7 @@ export function parseRoute(hash: string): Route {
   if (page === 'keys' && rest === 'new') return { page, isNewKey: true };
   if (page === 'audit') return { page, filter: parseFilter(rest, ['account', 'actor', 'kind', 'start', 'end']) };
   if (page === 'requests') return { page, filter: parseFilter(rest, requestFilters) };
+  if (page === 'usage' || page === 'all-usage') return { page, filter: parseFilter(rest, usageFilters) };
   return { page };
 }
 
@@ -146,6 +151,10 @@ export function auditLink(filter: AuditFilter): string {
 
 export function requestsLink(filter: RequestFilter): string {
   return withQuery('#requests', filter);
+}
+
+export function usageLink(filter: UsageFilter, page: 'usage' | 'all-usage' = 'usage'): string {
+  return withQuery(`#${page}`, filter);
 }
 
 export function codesLink(state: CodeState | undefined): string {

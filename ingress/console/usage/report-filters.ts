@@ -1,5 +1,6 @@
 import { h } from 'preact';
 import type { GroupName } from '../../usage/usage-query.ts';
+import type { UsageFilter } from '../page/console-route.ts';
 import { Choice, TextField } from '../page/fields.ts';
 import { type Period, periods, rangeOf, type UsageRange } from './usage-range.ts';
 
@@ -16,6 +17,31 @@ export const groupLabels = {
   key: 'key',
   endpoint: 'endpoint',
 } as const satisfies Record<GroupName, string>;
+
+/** What the address asks for. What it does not name, or names wrongly, is as in `first`. */
+export function filtersOf({ period, start = '', end = '', by }: UsageFilter, first: Filters): Filters {
+  const [group, ...further] = (by ?? '')
+    .split(',')
+    .filter((name): name is GroupName => Object.hasOwn(groupLabels, name));
+  return {
+    period: isPeriod(period) ? period : first.period,
+    own: isDay(start) && isDay(end) ? { start, end } : first.own,
+    ...(group === undefined ? { group: first.group, further: first.further } : { group, further }),
+  };
+}
+
+/** The same for the address. */
+export function filterOf({ period, own, group, further }: Filters): UsageFilter {
+  return { period, ...(period === 'own' && own), by: [group, ...further].join() };
+}
+
+function isPeriod(name: string | undefined): name is Period {
+  return name !== undefined && Object.hasOwn(periods, name);
+}
+
+function isDay(text: string): boolean {
+  return /^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(text));
+}
 
 export function rangeIn({ period, own }: Filters, hour: string): UsageRange {
   return period === 'own' ? own : rangeOf(period, hour);
@@ -89,6 +115,6 @@ function isTime(name: GroupName): boolean {
 
 function DayField({ label, day, set }: { label: string; day: string; set: (day: string) => void }) {
   // A browser empties the field while the day is incomplete, and accepts years of more than four digits.
-  const change = (value: string) => /^\d{4}-\d\d-\d\d$/.test(value) && set(value);
+  const change = (value: string) => isDay(value) && set(value);
   return h(TextField, { label, value: day, change, input: { type: 'date', required: true } });
 }

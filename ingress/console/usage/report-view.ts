@@ -1,15 +1,14 @@
 import { h } from 'preact';
-import { useState } from 'preact/hooks';
 import type { GroupName } from '../../usage/usage-query.ts';
 import type { UsageReport } from '../../usage/usage-report.ts';
 import type { Api } from '../api/api.ts';
 import { useLoaded } from '../api/use-loaded.ts';
 import { hourText } from '../charts/steps.ts';
 import { DownloadButton } from '../page/actions.ts';
-import type { RequestFilter } from '../page/console-route.ts';
+import type { RequestFilter, UsageFilter } from '../page/console-route.ts';
 import { formatCount, formatDay, formatHour } from '../page/format.ts';
 import { LoadedView } from '../page/loaded-view.ts';
-import { type Filters, ReportFilters, rangeIn } from './report-filters.ts';
+import { type Filters, filterOf, filtersOf, ReportFilters, rangeIn } from './report-filters.ts';
 import { Cost, ReportTable } from './report-table.ts';
 import { UsageOverTime } from './usage-over-time.ts';
 import { changeOf, hasHours, hoursOf, isOfHours, lengthOf, rangeBefore, type UsageRange } from './usage-range.ts';
@@ -19,6 +18,8 @@ type Props = {
   api: Api;
   /** The route of the reports. */
   path: string;
+  filter: UsageFilter;
+  choose: (filter: UsageFilter) => void;
   /** Whether it is that of all accounts, which has hours of fewer days and groups. */
   isOfAll?: boolean;
   keyNames?: ReadonlyMap<string, string>;
@@ -42,10 +43,11 @@ const ownGroups: readonly GroupName[] = ['day', 'hour', 'model', 'key', 'endpoin
 const parts: readonly Part[] = ['model', 'key', 'endpoint'];
 
 /** Usage in a range by chosen groups and over time, compared with the time before, with an export. Of accounts, only those with the most. */
-export function UsageReportView({ api, path, isOfAll = false, keyNames = noNames, requestsOf, refreshed }: Props) {
+export function UsageReportView(props: Props) {
+  const { api, path, filter, choose, isOfAll = false, keyNames = noNames, requestsOf, refreshed } = props;
   const hour = hourText(Date.now() / 1_000);
   const daysMax = isOfAll ? 8 : 62;
-  const [filters, setFilters] = useState<Filters>({
+  const filters = filtersOf(filter, {
     period: 'this-month',
     own: { start: hour.slice(0, 10), end: hour.slice(0, 10) },
     group: isOfAll ? 'account' : 'day',
@@ -76,7 +78,7 @@ export function UsageReportView({ api, path, isOfAll = false, keyNames = noNames
     h('h2', { id: 'usage-title', 'aria-live': 'polite' }, `Requests and tokens, ${formatRange(range)}`),
     h(ReportFilters, {
       filters: { ...filters, group: groups.includes(filters.group) ? filters.group : (groups[0] ?? filters.group) },
-      change: setFilters,
+      change: (wanted) => choose(filterOf(wanted)),
       offered,
       hour,
     }),

@@ -7,6 +7,7 @@ import type { Api } from '../api/api.ts';
 import { beyondFields, fieldErrorsOf } from '../api/api-failure.ts';
 import { useLoaded } from '../api/use-loaded.ts';
 import { useDoing } from '../page/actions.ts';
+import { type UsageFilter, usageLink } from '../page/console-route.ts';
 import { TextField } from '../page/fields.ts';
 import { formatCount, formatLimit } from '../page/format.ts';
 import { Failure, LoadedView } from '../page/loaded-view.ts';
@@ -16,8 +17,10 @@ import { OverageSwitch } from './overage-switch.ts';
 import { QuotaView } from './quota-view.ts';
 import { UsageReportView } from './report-view.ts';
 
+type PageProps = { api: Api; filter: UsageFilter };
+
 /** The quota, usage and plan limits of the account. */
-export function UsagePage({ api, account, isTopUp }: { api: Api; account: string; isTopUp: boolean }) {
+export function UsagePage({ api, account, filter, isTopUp }: PageProps & { account: string; isTopUp: boolean }) {
   const quota = useLoaded((signal) => api.call<Quota>('/billing/quota', { signal }), []);
   const plan = useLoaded((signal) => api.call<PlanLimits>('/billing/plan', { signal }), []);
   // Without names, keys are shown by their ids.
@@ -34,7 +37,15 @@ export function UsagePage({ api, account, isTopUp }: { api: Api; account: string
         h(OverageSwitch, { api, quota: value, plan: plan.value, changed: quota.reload }),
       ],
     }),
-    h(UsageReportView, { api, path: '/billing/usage', keyNames, requestsOf: {}, refreshed: quota.reload }),
+    h(UsageReportView, {
+      api,
+      path: '/billing/usage',
+      filter,
+      choose: chooseOn('usage'),
+      keyNames,
+      requestsOf: {},
+      refreshed: quota.reload,
+    }),
     h('h2', null, 'Limits of your plan'),
     h(LoadedView<PlanLimits>, {
       loaded: plan,
@@ -46,11 +57,18 @@ export function UsagePage({ api, account, isTopUp }: { api: Api; account: string
   ];
 }
 
+/** The address keeps what is chosen, so that a link and Back lead to it. */
+function chooseOn(page: Parameters<typeof usageLink>[1]) {
+  return (filter: UsageFilter) => {
+    window.location.hash = usageLink(filter, page);
+  };
+}
+
 /** The usage of all accounts: at first those that have used most. */
-export function AllUsagePage({ api }: { api: Api }) {
+export function AllUsagePage({ api, filter }: PageProps) {
   return [
     h('h1', { tabIndex: -1 }, 'Usage of all accounts'),
-    h(UsageReportView, { api, path: '/admin/usage', isOfAll: true }),
+    h(UsageReportView, { api, path: '/admin/usage', filter, choose: chooseOn('all-usage'), isOfAll: true }),
   ];
 }
 

@@ -16,6 +16,7 @@ import {
   searchLink,
   searchText,
   titleOf,
+  usageLink,
 } from '../../../ingress/console/page/console-route.ts';
 
 test('a fragment names a page, and an unknown one leads to the overview', (t) => {
@@ -53,6 +54,18 @@ test('a link to a request or a batch works for any id', (t) => {
   t.is(titleOf(parseRoute(batchLink('batch_1'))), 'batch_1');
   t.deepEqual(parseRoute(foundLink('req_1')), { page: 'find', item: 'req_1' });
   t.deepEqual(parseRoute(findLink('a/b?c#d%')), { page: 'find', search: 'a/b?c#d%' });
+});
+
+test('a link to the usage of some days works for both reports, and a part of the page has its own', (t) => {
+  for (const page of ['usage', 'all-usage'] as const) {
+    for (const filter of [
+      { period: 'yesterday', by: 'key,model' },
+      { period: 'own', start: '2026-11-01', end: '2026-11-30' },
+    ])
+      t.deepEqual(parseRoute(usageLink(filter, page)), { page, filter });
+    t.is(usageLink({}, page), `#${page}`);
+  }
+  t.is(usageLink({ by: 'key' }), '#usage?by=key');
 });
 
 test('a link to filtered requests works for any values, and other parameters are ignored', (t) => {

@@ -1,5 +1,6 @@
 import test from 'ava';
 import { costAbout, usualMax } from '../../../ingress/console/usage/overage-switch.ts';
+import { type Filters, filterOf, filtersOf } from '../../../ingress/console/usage/report-filters.ts';
 import {
   changeOf,
   hasHours,
@@ -73,4 +74,27 @@ test('what overage costs is estimated by the tokens of the month that have a pri
   t.is(costAbout(5_000_000, { total, currency: 'USD' }), '3.00 USD');
   t.is(costAbout(5_000_000, { total }), undefined);
   t.is(costAbout(5_000_000, { total: { ...total, unpricedTokens: 1_200, cost: '0' }, currency: 'USD' }), undefined);
+});
+
+test('an address names what a report is asked for, and what it does not name is as at first', (t) => {
+  const first: Filters = {
+    period: 'this-month',
+    own: { start: '2026-12-02', end: '2026-12-02' },
+    group: 'day',
+    further: ['model'],
+  };
+  for (const asked of [
+    {},
+    { period: 'never', by: 'tokens,constructor' },
+    { start: '2026-11-01' },
+    { start: '2026-99-99', end: '2026-11-30' },
+  ])
+    t.deepEqual(filtersOf(asked, first), first, JSON.stringify(asked));
+  t.deepEqual(filtersOf({ period: 'yesterday', by: 'key' }, first), {
+    ...first,
+    ...{ period: 'yesterday', group: 'key', further: [] },
+  });
+  const own = { period: 'own', start: '2026-11-01', end: '2026-11-30', by: 'model,key' };
+  t.deepEqual(filterOf(filtersOf(own, first)), own);
+  t.deepEqual(filterOf(first), { period: 'this-month', by: 'day,model' });
 });
