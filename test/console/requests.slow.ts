@@ -177,12 +177,13 @@ browserTest('on a phone a request has two lines, and an id is copied whole', asy
 
 browserTest('from the home page few clicks answer what a customer and an operator ask most', async (t) => {
   const keys = createKeyClient(stack());
-  const key = await keys.newKey('asker');
+  const [key, another] = [await keys.newKey('asker'), await keys.newKey('another-asker')];
   for (const server of stack().modelServers) server.fail({ status: 500 }, 'down-chat');
-  const send = () => keys.send('POST', '/v1/chat/completions', { bearer: key, body: { ...body, model: 'down-chat' } });
-  // Until the breakers of both backends are open.
-  for (let sent = 0; sent < 12; sent += 1) t.is((await send()).status, 503);
-  const [{ id = '' } = {}] = (await keys.send('GET', '/v1/keys', { bearer: key })).body.data as { id: string }[];
+  const failing = { ...body, model: 'down-chat' };
+  // Until the breakers of both backends are open, for which the failures of one account are not enough.
+  for (const bearer of Array.from({ length: 16 }, () => [key, another]).flat())
+    t.is((await keys.send('POST', '/v1/chat/completions', { bearer, body: failing })).status, 503);
+  const [{ id = '' } = {}] = await keys.list('asker');
   await using store = await openStore(`sqlite:${stack().directory}/store.sqlite`, recordedLog());
   const yesterday = new Date(Date.now() - 86_400_000);
   const record = { account: 'user:asker', model: 'small-chat', keyId: id, admittedAt: yesterday };
@@ -238,7 +239,7 @@ browserTest('from the home page few clicks answer what a customer and an operato
       .getByRole('link', { name: /^req_/ })
       .last(),
   );
-  await home.getByText('No model server could answer: two answered HTTP 500.').waitFor();
+  await home.getByText(/^No model server could answer: /).waitFor();
   t.is(clicked(), 2, 'why a request of a customer has failed');
   await operator.requireClean(t);
   await customer.requireClean(t);

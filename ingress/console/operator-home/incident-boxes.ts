@@ -14,10 +14,12 @@ import { Icon, StateBadge } from '../page/icons.ts';
 
 /** Beside the title of the page. */
 export function IncidentCount({ fleet }: { fleet: FleetView }) {
-  const { length } = incidentsIn(fleet);
-  return length === 0
-    ? h(StateBadge, { state: 'all is well', tone: 'good' })
-    : h(StateBadge, { state: length === 1 ? '1 incident' : `${length} incidents`, tone: 'bad' });
+  const [incidents, findings] = [incidentsIn(fleet).length, findingsIn(fleet).length];
+  if (incidents > 0)
+    return h(StateBadge, { state: incidents === 1 ? '1 incident' : `${incidents} incidents`, tone: 'bad' });
+  if (findings > 0)
+    return h(StateBadge, { state: findings === 1 ? '1 finding' : `${findings} findings`, tone: 'warning' });
+  return h(StateBadge, { state: 'all is well', tone: 'good' });
 }
 
 type Props = { fleet: FleetView; api: Api; docsUrl: string };
