@@ -52,61 +52,6 @@ function outcomeAt(form: ClientForm, stream: boolean, row: Row): Outcome | undef
   return stream ? row.streamed : row.whole;
 }
 
-const others = everyForm.filter((form) => form !== chatForm);
-/** Cases that run at the same time. Every second one may need a second round, and a worker saves up ten. */
-const atOnce = 10;
-const cases: EndpointCase[] = others.flatMap((form) =>
-  [true, false].flatMap((stream) => (stream && !form.hasStreams ? [] : casesOf(form, stream))),
-);
-
-/** After this time a stream begins without its first token (contract.md#d6-held-status). */
-const heldBackMs = 10_000;
-
-/**
- * Breakers belong to a backend and a model. Each case has its own model, so cases do not affect each other. Every second one has a backend
- * after its first one: all of both kinds would be more than a plan file can have, and each kind has each fault at some endpoint.
- */
-function casesOf(form: ClientForm, stream: boolean): EndpointCase[] {
-  return backendFaults.flatMap((row, index) => {
-    const outcome = outcomeAt(form, stream, row);
-    if (outcome === undefined) return [];
-    const name = `${index}-${form.path.split('/').at(-1)}-${stream ? 'streamed' : 'whole'}`;
-    const common = { form, stream, fault: row.fault, outcome };
-    const isAlone = (index + others.indexOf(form) + (stream ? 1 : 0)) % 2 === 0;
-    const first = firstBackendOf(outcome, name);
-    return [{ ...common, model: name, backends: isAlone ? [first] : [first, 'cloud'] }];
-  });
-}
-
-const parts = new AsyncDisposableStack();
-let stack: Stack;
-let evidence: ReturnType<typeof createRequestEvidence>;
-let key: string;
-
-test.before(async () => {
-  await loadTokenizer(); // it would block the model servers, which are in this process, in the middle of a case
-  const models = cases.map(({ model, backends, outcome }) => {
-    const waits = outcome.what === 'waits' && backends.length === 1;
-    return [model, { ...everyEndpoint.everything, backends, ...(waits && { queue_ms: 4_000 }) }];
-  });
-  stack = parts.use(
-    await startStack({
-      models: { ...Object.fromEntries(models), ...everyEndpoint },
-      backends: Object.fromEntries(cases.map(({ backends: [first = ''] }) => [first, {}])),
-      plans: { free: { model_tiers: ['guest'] } },
-    }),
-  );
-  const store = parts.use(await openStore(`sqlite:${stack.directory}/store.sqlite`, recordedLog()));
-  evidence = createRequestEvidence(stack, store);
-  key = await stack.mintKey('alice');
-});
-
-test.after.always(() => parts.disposeAsync());
-
-/** Only what a time limit has to end has a short one: on a busy machine, everything else may take longer. */
-const patient = { first_token_ms: 60_000, idle_ms: 60_000, request_ms: 300_000 };
-const impatient = { first_token_ms: 3_000, idle_ms: 3_000, request_ms: 15_000 };
-
 const faults = [
   {
     path: '/v1/completions',
@@ -141,8 +86,65 @@ const faults = [
 ];
 
 const ofMessages = faults.filter(({ path }) => path === '/v1/messages');
+/** Of the others there are no models either: every queue costs the worker time. */
+const tested = someOf(ofMessages, faults);
 
-for (const { path, ...fault } of someOf(ofMessages, faults)) {
+const forms = everyForm.filter(({ path }) => tested.some((fault) => fault.path === path));
+/** Cases that run at the same time. Every second one may need a second round, and a worker saves up ten. */
+const atOnce = 10;
+const cases: EndpointCase[] = forms.flatMap((form) =>
+  [true, false].flatMap((stream) => (stream && !form.hasStreams ? [] : casesOf(form, stream))),
+);
+
+/** After this time a stream begins without its first token (contract.md#d6-held-status). */
+const heldBackMs = 10_000;
+
+/**
+ * Breakers belong to a backend and a model. Each case has its own model, so cases do not affect each other. Every second one has a backend
+ * after its first one: all of both kinds would be more than a plan file can have, and each kind has each fault at some endpoint.
+ */
+function casesOf(form: ClientForm, stream: boolean): EndpointCase[] {
+  return backendFaults.flatMap((row, index) => {
+    const outcome = outcomeAt(form, stream, row);
+    if (outcome === undefined) return [];
+    const name = `${index}-${form.path.split('/').at(-1)}-${stream ? 'streamed' : 'whole'}`;
+    const common = { form, stream, fault: row.fault, outcome };
+    const isAlone = (index + forms.indexOf(form) + (stream ? 1 : 0)) % 2 === 0;
+    const first = firstBackendOf(outcome, name);
+    return [{ ...common, model: name, backends: isAlone ? [first] : [first, 'cloud'] }];
+  });
+}
+
+const parts = new AsyncDisposableStack();
+let stack: Stack;
+let evidence: ReturnType<typeof createRequestEvidence>;
+let key: string;
+
+test.before(async () => {
+  await loadTokenizer(); // it would block the model servers, which are in this process, in the middle of a case
+  const models = cases.map(({ model, backends, outcome }) => {
+    const waits = outcome.what === 'waits' && backends.length === 1;
+    return [model, { ...everyEndpoint.everything, backends, ...(waits && { queue_ms: 4_000 }) }];
+  });
+  stack = parts.use(
+    await startStack({
+      models: { ...Object.fromEntries(models), ...everyEndpoint },
+      backends: Object.fromEntries(cases.map(({ backends: [first = ''] }) => [first, {}])),
+      plans: { free: { model_tiers: ['guest'] } },
+    }),
+  );
+  const store = parts.use(await openStore(`sqlite:${stack.directory}/store.sqlite`, recordedLog()));
+  evidence = createRequestEvidence(stack, store);
+  key = await stack.mintKey('alice');
+});
+
+test.after.always(() => parts.disposeAsync());
+
+/** Only what a time limit has to end has a short one: on a busy machine, everything else may take longer. */
+const patient = { first_token_ms: 60_000, idle_ms: 60_000, request_ms: 300_000 };
+const impatient = { first_token_ms: 3_000, idle_ms: 3_000, request_ms: 15_000 };
+
+for (const { path, ...fault } of tested) {
   faultTest(test.serial, fault, async (t, see) => {
     t.timeout(300_000);
     const own = cases.filter(({ form }) => form.path === path);
