@@ -192,10 +192,11 @@ type OperationsDeps = {
 /** Starts the operations listener, with checks of Redis, the store and the backends. */
 function openOperations({ config, currentPlanFile, connections, slots, workerId, ...deps }: OperationsDeps) {
   const { upkeepRedis, replyUpkeepRedis, store, checks } = connections;
-  const queues = () =>
-    Object.entries(currentPlanFile().models).flatMap(([model, { pool }]) =>
-      deps.pools().includes(pool) ? [queuePrefix(model)] : [],
-    );
+  const queues = () => {
+    const pools = deps.pools();
+    const { models } = currentPlanFile();
+    return Object.entries(models).flatMap(([model, { pool }]) => (pools.includes(pool) ? [queuePrefix(model)] : []));
+  };
   const checkWrites = createCheckWrites(upkeepRedis);
   const nodeChecks = () => ({
     ...checkWritesOfNodes('redis', upkeepRedis),

@@ -124,7 +124,8 @@ function openQueues(deps: QueuesDeps) {
   return {
     current: () => [...opened.values()],
     follow(): ServedQueue[] {
-      const served = Object.entries(planFile.current().models).filter(([, { pool }]) => pools().includes(pool));
+      const own = pools();
+      const served = Object.entries(planFile.current().models).filter(([, { pool }]) => own.includes(pool));
       opened = new Map(
         served.flatMap(([model, { pool }]) =>
           lanes.map((lane) => {
