@@ -4,6 +4,7 @@ import { endpoints } from '../../../shared/endpoints/endpoints.ts';
 import { documentedRoutes } from '../../support/api-routes.ts';
 import { exchange, type RawAnswer } from '../../support/raw-http.ts';
 import { head } from '../../support/refusal.ts';
+import { someOf } from '../../support/size.ts';
 import { assertExpected, forEachCase } from '../route-cases/case.ts';
 import { openCases } from '../route-cases/open-cases.ts';
 
@@ -116,7 +117,8 @@ for (const route of routes) {
     const all = (cases[route] ?? []).filter(({ base }) => base === undefined);
     t.true(all.length > 0, 'there are cases of this route');
     const repeatable = all.filter(({ answer, title }) => answer !== '200' || once[route]?.(title) !== true);
-    await forEachCase(repeatable, async ({ title, send }) => {
+    const some = repeatable.filter((_, index) => index % 4 === 0);
+    await forEachCase(someOf(some, repeatable), async ({ title, send }) => {
       const usual = await exchange({ port, send });
       const other = await exchange({ port, send: below(send) });
       if (other.body.includes('no such model')) assertModelNotFound(t, other, `${route}: ${title}`);
