@@ -20,7 +20,7 @@ browserTest(
     const shown = 'user:carol coriander (carol coriander)';
     await page.getByRole('rowheader', { name: shown }).waitFor();
     await console.goTo('audit');
-    await page.getByRole('cell', { name: shown }).waitFor();
+    await page.getByRole('cell', { name: shown }).first().waitFor();
     await console.goTo('all-usage');
     await page.getByRole('rowheader', { name: shown }).waitFor();
     await console.goTo('find?cORIA');

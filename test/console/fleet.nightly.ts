@@ -126,7 +126,7 @@ browserTestAlone('an operator ends running requests, from the page of the accoun
   const { page } = console;
   await console.goTo('accounts/user%3Abusy-customer');
   await console.signIn('olga');
-  const limits = page.getByRole('region', { name: 'Limits in use now' });
+  const limits = page.getByRole('region', { name: 'Limits, highest in the last hour' });
   await limits
     .getByText(/^2, no limit$|^2 of /)
     .first()

@@ -81,7 +81,7 @@ browserTest('errors of the form are at its fields', async (t) => {
   t.is(await page.locator('.failure').count(), 0);
   await expires.fill('2001-01-01T12:00');
   await page.getByRole('button', { name: 'Create' }).click();
-  await page.locator('.failure').waitFor();
+  await page.locator('[aria-invalid]').first().waitFor();
   t.true(await page.getByLabel('Tokens of each code').evaluate((field) => field.hasAttribute('aria-invalid')));
   t.false(await page.getByLabel('Number of codes').evaluate((field) => field.hasAttribute('aria-invalid')));
   await console.requireClean(t);
@@ -101,8 +101,10 @@ browserTest('a person redeems a code and turns overage on, which shows in the qu
   await console.goTo('usage');
   await console.signIn('saver');
   await page.getByText('The allowance is used up: requests get 402').waitFor();
-  await page.getByText('With overage they would continue, up to 5,000,000 tokens a month.').waitFor();
   await page.getByRole('button', { name: 'Turn overage on' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Up to the limit of the plan: 5,000,000 tokens').check();
+  await dialog.getByRole('button', { name: 'Turn overage on' }).click();
   await page.getByText('Overage is on. Applies from your next request.').waitFor();
   await page.getByRole('button', { name: 'Turn overage off' }).waitFor();
   t.is(await page.locator('[data-figure=overage]').innerText(), 'on, 0 of 5,000,000 used');
@@ -140,7 +142,7 @@ browserTest('on a plan that leaves overage to operators, the page says so and ha
   await page.getByText('On your plan, the operator of this service turns overage on and off.').waitFor();
   t.is(await page.getByRole('button', { name: 'Turn overage on' }).count(), 0);
   await page
-    .locator('.figures', { hasText: 'Overage is turned on by' })
+    .locator('.facts div', { hasText: 'Overage is turned on by' })
     .getByText('the operator', { exact: true })
     .waitFor();
   await console.requireClean(t);
