@@ -76,6 +76,41 @@ function keepAsking(ask: () => Promise<unknown>): Disposable {
   return { [Symbol.dispose]: () => clearInterval(timer) };
 }
 
+browserTestAlone('an incident of days ago has its date, and what cannot be counted says so', async (t) => {
+  await using console = await openConsole();
+  const { page } = console;
+  console.expectFailures();
+  const since = new Date(Date.now() - 2 * 86_400_000).toISOString();
+  await page.route('**/admin/fleet', async (route) => {
+    const response = await route.fetch();
+    const fleet = (await response.json()) as FleetView;
+    const failure = {
+      ...{ at: since, request: 'req_1', outcome: 'failed', cause: 'connection refused' },
+      ...{ status: null, rule: 'no-connection', address: '127.0.0.1:9' },
+    };
+    const broken = { breakers: { closed: 0, 'half-open': 0, open: 1 }, failing_since: since, last_failure: failure };
+    const backends = fleet.backends.map(({ models, ...backend }) => ({
+      ...backend,
+      models: models.map((model) => ({ ...model, ...broken })),
+    }));
+    await route.fulfill({ response, json: { ...fleet, backends } });
+  });
+  const away = { status: 503, json: { error: 'The store is away.', code: 'SERVICE_UNAVAILABLE' } };
+  await page.route('**/admin/usage?*', (route) => route.fulfill(away));
+  await console.goTo('service');
+  await console.signIn('olga');
+  const incident = page.getByRole('region', { name: /^small-chat.* cannot be answered$/ });
+  await incident.getByRole('heading', { name: / since \d+ [A-Z]\w+, \d\d:\d\d \(2 d\)$/ }).waitFor();
+  await incident.getByText('The requests could not be counted. This is tried again.').waitFor();
+  await page.getByText('not all could be read, trying again').waitFor();
+  await page.unrouteAll({ behavior: 'ignoreErrors' });
+  await page
+    .getByText('The requests could not be counted. This is tried again.')
+    .first()
+    .waitFor({ state: 'detached' });
+  await console.requireClean(t);
+});
+
 browserTestAlone('an operator finds an account by a key, and sees when nothing is found', async (t) => {
   const keys = createKeyClient(stack());
   const key = await keys.newKey('key-holder');

@@ -60,6 +60,44 @@ for (const [fragment, { user, path, what, other, everyMs, shown }] of Object.ent
   });
 }
 
+browserTest('on #overview, a chart that cannot be read says so, and stays while it is read again', async (t) => {
+  const keys = createKeyClient(stack());
+  const key = await keys.newKey('charted');
+  t.is((await keys.infer(key)).status, 200);
+  const used = async () => (await keys.send('GET', '/billing/usage?group_by=hour', { bearer: key })).body.rowCount;
+  while ((await used()) === 0);
+  await using console = await openConsole();
+  const { page } = console;
+  await page.clock.install();
+  console.expectFailures();
+  const held = Promise.withResolvers<void>();
+  let asked = 0;
+  await page.route('**/billing/usage?*group_by=hour%2Cmodel', async (route) => {
+    asked += 1;
+    if (asked === 1)
+      return route.fulfill({ status: 503, json: { error: 'The store is away.', code: 'SERVICE_UNAVAILABLE' } });
+    if (asked > 2) await held.promise;
+    await route.continue();
+  });
+  await console.goTo('overview');
+  await console.signIn('charted');
+  const part = page.getByRole('region', { name: 'Requests over time' });
+  await part.getByRole('radio', { name: 'model' }).check();
+  await part.getByText('The store is away.').waitFor();
+  await part.getByRole('button', { name: 'Try again' }).click();
+  await part.getByText('The store is away.').waitFor({ state: 'detached' });
+  const chart = part.getByRole('application', { name: /^Requests by model, each hour\. Most at / });
+  await chart.waitFor();
+  const again = page.waitForRequest((request) => request.url().endsWith('group_by=hour%2Cmodel'));
+  await page.clock.runFor(100);
+  await page.clock.fastForward(30_000);
+  await again;
+  t.true(await chart.isVisible());
+  held.resolve();
+  await page.unrouteAll({ behavior: 'ignoreErrors' });
+  await console.requireClean(t);
+});
+
 browserTest('on #settings, the plan file is not read again while it is read', async (t) => {
   await using console = await openConsole();
   const { page } = console;

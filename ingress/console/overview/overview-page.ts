@@ -199,7 +199,9 @@ function UsageTiles({ usage: { span, at, hours, before, days } }: { usage: SpanU
     h(Tile, {
       title: 'First token, p50 / p95',
       value:
-        firstTokenMs == null ? '–' : [formatMs(firstTokenMs.p50), h('small', null, ` / ${formatMs(firstTokenMs.p95)}`)],
+        firstTokenMs == null
+          ? '–'
+          : [h('span', null, formatMs(firstTokenMs.p50)), h('small', null, ` / ${formatMs(firstTokenMs.p95)}`)],
       note: firstTokenMs == null ? 'no streamed answer' : 'from the admission of a request',
       line: {
         ...line('First token (p95)', [], formatMs),
