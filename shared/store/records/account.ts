@@ -54,12 +54,12 @@ export const accountSchema = z.object({
  * The data kept about one account or device, in one document, so that each change of it is one atomic update (contract.md#r2-accounts).
  * `id` is `user:<sub>` or `device:<hash>`. `version` counts the changes: each change adds 1 and comes first in `changes` (the last 200).
  * `keys` are the live ones in the order of their creation, a rotated one last, then those that have ended, latest last: the last 100
- * default keys, the last 20 keys of the console and the last 100 others. Changes of settings also have audit records. `overageTokensMax` is the
- * account's own bound of the overage of a month. `topUp` is the amount added to one month's allowance,
- * for the month that was topped up last. `topUpsMade` are the last 500 top-ups of all months, so that each counts once. `keysCreated`
- * counts the keys that the account has created on its latest such day (`YYYY-MM-DD`, UTC), and `consoleKeysCreated` those of the console. `guest` names, by fingerprint, the secrets that
- * a device's key was made with. `removal` is set once an operator removes the account. `isDone`: nothing is left; the next use drops it.
- * `isUsed`: used since, while what is older is still being removed.
+ * default keys, the last 20 keys of the console and the last 100 others. Changes of settings also have audit records. `overageTokensMax` is
+ * the account's own bound of the overage of a month. `topUp` is the amount added to one month's allowance, for the month that was topped up
+ * last. `topUpsMade` are the last 500 top-ups of all months, so that each counts once. `keysCreated` counts the keys that the account has
+ * created on its latest such day (`YYYY-MM-DD`, UTC), and `consoleKeysCreated` those of the console. `guest` names, by fingerprint, the
+ * secrets that a device's key was made with. `removal` is set once an operator removes the account. `isDone`: nothing is left; the next use
+ * drops it. `isUsed`: used since, while what is older is still being removed.
  */
 export type Account = Omit<z.infer<typeof accountSchema>, 'changes'> & { changes: Change[] };
 
