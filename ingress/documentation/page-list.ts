@@ -121,7 +121,10 @@ export const audiences: readonly { title: string; groups: readonly NamedGroup[] 
   },
 ];
 
-/** The pages that are made from the OpenAPI document are the last group of the first readers. The first is `reference`, the others are below it. */
+/**
+ * The pages that are made from the OpenAPI document are the last group of the first readers. The first is `reference`, the others are below
+ * it.
+ */
 export const reference = { title: 'API reference', name: 'reference' } as const;
 
 /** The pages that are written by hand, in the order of the navigation. */

@@ -35,8 +35,8 @@ export function markReleased(lease: Pick<HeldLease, 'isReleased' | 'onReleased'>
 }
 
 /**
- * `run` is the run that reports that an earlier one was interrupted after `completionTokens`. It has counted `promptTokens`, unless it has begun to
- * call backends: then `promptTokens` is undefined, and the estimate in the lease is charged.
+ * `run` is the run that reports that an earlier one was interrupted after `completionTokens`. It has counted `promptTokens`, unless it has
+ * begun to call backends: then `promptTokens` is undefined, and the estimate in the lease is charged.
  */
 export type DeliveredTokens = { run: number; completionTokens: number; promptTokens: number | undefined };
 

@@ -27,8 +27,8 @@ export function setSecurityHeaders(headers: SecurityHeaders): Stage {
 }
 
 /**
- * Sets CORS headers (contract.md#a4-browsers). Routes that no page of any origin may call are for the console, which has one origin. Nothing
- * uses cookies, so credentials are not allowed.
+ * Sets CORS headers (contract.md#a4-browsers). Routes that no page of any origin may call are for the console, which has one origin.
+ * Nothing uses cookies, so credentials are not allowed.
  */
 export function allowOrigins(routes: readonly Route[], { consoleUrl }: { consoleUrl: string }): Stage {
   const consoleOrigin = new URL(consoleUrl).origin;

@@ -184,8 +184,8 @@ const examinedMax = 1_000;
 const recordsAtOnce = 100;
 
 /**
- * `outcome`, `code` (as hours have it: of the error, else the outcome) and `slowerThanMs` match only requests that have ended. `start` and `end` are
- * times of admission, the end not included.
+ * `outcome`, `code` (as hours have it: of the error, else the outcome) and `slowerThanMs` match only requests that have ended. `start` and
+ * `end` are times of admission, the end not included.
  */
 export type RequestFilter = {
   model?: string | undefined;

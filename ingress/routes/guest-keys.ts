@@ -101,7 +101,10 @@ function decideMint(guestKeys: GuestKeys, device: string, deviceId: string): Dec
   };
 }
 
-/** Ingresses may remember that the key was unknown. They read shared callers first, so the new key is shared (ingress/authentication/callers.ts). */
+/**
+ * Ingresses may remember that the key was unknown. They read shared callers first, so the new key is shared
+ * (ingress/authentication/callers.ts).
+ */
 async function mint(
   { changeAccount, sharedCallers }: Pick<AuthenticationParts, 'changeAccount' | 'sharedCallers'>,
   device: string,

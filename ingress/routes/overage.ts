@@ -72,9 +72,9 @@ export const overageRoutes: readonly Route[] = [
     },
   }),
   /**
-   * Redeems a code for the caller's account (contract.md#j5-overage-and-top-up-codes). First the code is claimed, by
-   * a guarded change of its document; then the account gets the tokens; then the code is marked. If this process dies in between, a repeat or
-   * a worker does the rest.
+   * Redeems a code for the caller's account (contract.md#j5-overage-and-top-up-codes). First the code is claimed, by a guarded change of
+   * its document; then the account gets the tokens; then the code is marked. If this process dies in between, a repeat or a worker does the
+   * rest.
    */
   route({
     id: 'redeemTopUpCode',

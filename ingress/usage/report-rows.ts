@@ -12,8 +12,8 @@ import type { HourSum, Refusals, UsageDetail, UsageUnit } from '../../shared/sto
 import type { GroupName } from './usage-query.ts';
 
 /**
- * `unpricedTokens` have no price on their day. Of hours also `errors`: requests by the code of their error, and `refused`: those of them that
- * were refused before they were admitted.
+ * `unpricedTokens` have no price on their day. Of hours also `errors`: requests by the code of their error, and `refused`: those of them
+ * that were refused before they were admitted.
  */
 export type Sums = {
   counts: DetailCounts;

@@ -21,9 +21,9 @@ export const batchProgressSchema = z.object({
 });
 
 /**
- * What the results of a running batch say so far. `lines` is how many results it has counted. `samples` are earlier values of it, of about the
- * last minute, oldest first. `tokens` are by model, and `errorCounts` as at the end of the batch. `failures` are the first failed lines of its
- * file.
+ * What the results of a running batch say so far. `lines` is how many results it has counted. `samples` are earlier values of it, of about
+ * the last minute, oldest first. `tokens` are by model, and `errorCounts` as at the end of the batch. `failures` are the first failed lines
+ * of its file.
  */
 export type BatchProgress = z.infer<typeof batchProgressSchema>;
 

@@ -2,8 +2,8 @@ import { firstTokenBoundsMs } from '../store/usage/usage-record.ts';
 
 /**
  * What the processes of the fleet count, by name. `call`: calls of a backend for a model that were answered or failed, and their first
- * tokens by class of `firstTokenBoundsMs`. `request`: requests of inference routes by the code of their error, else by their outcome. `longest`:
- * not a sum but the highest, in milliseconds, that any process has seen.
+ * tokens by class of `firstTokenBoundsMs`. `request`: requests of inference routes by the code of their error, else by their outcome.
+ * `longest`: not a sum but the highest, in milliseconds, that any process has seen.
  */
 export type FleetCount =
   | ['call', backend: string, model: string, what: 'answered' | 'failed' | number]

@@ -67,8 +67,8 @@ const processLoadSchema = z.discriminatedUnion('kind', [workerLoadSchema, ingres
  * What a worker does now. `running`: jobs in progress. `waiting`: those of them that wait for another backend. `backends`: its calls in
  * flight and its share of a limit of the whole fleet. `health`: as this worker has seen it, for each model: `firstTokenMs` is recent,
  * `answered` and `failed` are the calls of about the last minute, `promptTokens` and `cachedTokens` those that it has reported of them, and
- * `suspects` the accounts that ask it last. `failingSince`: when its breaker has left the closed state; `lastFailure`: its latest call without an
- * answer within an hour. `pauses`: why it does not call backends for a while.
+ * `suspects` the accounts that ask it last. `failingSince`: when its breaker has left the closed state; `lastFailure`: its latest call
+ * without an answer within an hour. `pauses`: why it does not call backends for a while.
  */
 export type WorkerLoad = z.infer<typeof workerLoadSchema>;
 

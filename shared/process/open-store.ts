@@ -33,8 +33,8 @@ async function open(url: string, log: Pick<Log, 'warn'>): Promise<Store> {
 
 /**
  * Makes the first call, which prepares the store, and logs the store's description. If the store is unavailable, logs that and does not
- * wait for it. Throws `StartError` if it refuses the user or the password, has another schema, or does not update documents atomically, which
- * waiting cannot change: the process must end.
+ * wait for it. Throws `StartError` if it refuses the user or the password, has another schema, or does not update documents atomically,
+ * which waiting cannot change: the process must end.
  */
 export async function greetStore(store: Pick<Store, 'describe'>, url: string, log: Log): Promise<void> {
   try {

@@ -127,7 +127,9 @@ function suffixOf(text: string): string {
   return text === 'required' ? '' : ` (${text})`;
 }
 
-/** The rows of the table of settings: a row can have several of them, with as many defaults. The meaning is its first sentence or clause. */
+/**
+ * The rows of the table of settings: a row can have several of them, with as many defaults. The meaning is its first sentence or clause.
+ */
 function settingsOnPage(): Map<string, { fallback: string; meaning: string }> {
   const text = readFileSync(new URL(`../../${page}`, import.meta.url), 'utf8');
   const rows = text.matchAll(/^\| (`[A-Z_]+`(?:, `[A-Z_]+`)*) \| \w+ \| ([^|]*) \| (.*) \|$/gm);

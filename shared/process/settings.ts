@@ -244,7 +244,9 @@ function isFolder(address: string): boolean {
   return isOpen(address) && !/[?#]/.test(new URL(address).href);
 }
 
-/** Returns whether a page may load an image from there. Its origin becomes a part of the pages' policy, which other characters could change. */
+/**
+ * Returns whether a page may load an image from there. Its origin becomes a part of the pages' policy, which other characters could change.
+ */
 function isImageAddress(address: string): boolean {
   if (!isOpen(address)) return false;
   const { protocol, hostname } = new URL(address);

@@ -225,8 +225,8 @@ export const fleetKey = 'svc:fleet';
 export const fleetLoadKey = 'svc:fleet-load:{svc:fleet}';
 
 /**
- * Hash: what all processes have counted in a step of time (shared/fleet/fleet-counts.ts), which begins at this time in milliseconds. It is in the
- * node of the processes. Expires when it is no longer kept.
+ * Hash: what all processes have counted in a step of time (shared/fleet/fleet-counts.ts), which begins at this time in milliseconds. It is
+ * in the node of the processes. Expires when it is no longer kept.
  */
 export function fleetCountsKey(step: string, startMs: number): string {
   return `svc:fleet-counts:${step}:${startMs}:{${fleetKey}}`;

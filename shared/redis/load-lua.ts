@@ -14,8 +14,8 @@ type NamedValues<Text extends string, Each> = { [Name in RequiredName<Words<Text
 /**
  * The names of a script's keys and arguments in the order in which they are sent, separated by spaces: `name`, `name?` for one that may be
  * left out, and `...name`, as the last, for a list. The script has each as a local of this name: text, nil if it was left out, or a list of
- * texts. Constants become locals too, and no call sends them. `numbers` has lists of names of integers in an answer (`createReadNumbers`): in a
- * script, `$list` in a format and `valuesOf.list(table)` as its arguments stand for all of them.
+ * texts. Constants become locals too, and no call sends them. `numbers` has lists of names of integers in an answer (`createReadNumbers`):
+ * in a script, `$list` in a format and `valuesOf.list(table)` as its arguments stand for all of them.
  */
 type Names<Keys extends string, Args extends string> = {
   keys: Keys;

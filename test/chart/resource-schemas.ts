@@ -101,7 +101,9 @@ async function folderOf(module: string): Promise<string> {
   return z.object({ Dir: z.string() }).parse(JSON.parse(stdout)).Dir;
 }
 
-/** Validates texts of Kubernetes' own resources strictly, against its version. Returns the names of those that are right, and what is wrong. */
+/**
+ * Validates texts of Kubernetes' own resources strictly, against its version. Returns the names of those that are right, and what is wrong.
+ */
 export async function validateBuiltIn(
   texts: readonly string[],
   version: string,

@@ -5,7 +5,9 @@ import { createKeyClient } from '../support/key-client.ts';
 
 const { browserTest, stack, openConsole } = openBrowserTests(test);
 
-/** Pages of which each part is read again: who looks at it, one of its parts, another one of them, and how often. `shown` is of the part. */
+/**
+ * Pages of which each part is read again: who looks at it, one of its parts, another one of them, and how often. `shown` is of the part.
+ */
 const pages = {
   overview: {
     ...{ user: 'owner', path: '/billing/quota', what: 'your quota', other: '/billing/limits' },

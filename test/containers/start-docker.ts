@@ -21,8 +21,8 @@ const script = fileURLToPath(new URL('make-base-image.sh', import.meta.url));
 export type Docker = AsyncDisposable & { env: NodeJS.ProcessEnv };
 
 /**
- * Starts an engine of its own, with an image under each of these names. Throws an error that says why this machine cannot run it. Nothing is
- * pulled: the programs are Debian's and the Go proxy's, and the images are made here.
+ * Starts an engine of its own, with an image under each of these names. Throws an error that says why this machine cannot run it. Nothing
+ * is pulled: the programs are Debian's and the Go proxy's, and the images are made here.
  */
 export async function startDocker(images: readonly string[]): Promise<Docker> {
   if (process.getuid?.() !== 0) throw new Error('a Docker engine needs root');

@@ -101,8 +101,8 @@ const heldBackMs = 10_000;
 
 /**
  * Breakers belong to a backend and a model. Each case has its own model, so cases do not affect each other. Every second one has a backend
- * after its first one: all of both kinds would be more than a plan file can have, and each kind has each fault at some endpoint. Of the small
- * size, each fault comes either streamed or whole.
+ * after its first one: all of both kinds would be more than a plan file can have, and each kind has each fault at some endpoint. Of the
+ * small size, each fault comes either streamed or whole.
  */
 function casesOf(form: ClientForm, stream: boolean): EndpointCase[] {
   return backendFaults.flatMap((row, index) => {

@@ -22,8 +22,8 @@ export class CannotRelease extends Error {
 type Release = { root: string; folder: string; tag?: string | undefined };
 
 /**
- * Writes the archive of the present commit, what it is made of, and the SHA-256 sums of both into an empty folder. The same commit gives the
- * same archive on every machine, and with the same npm the same list of packages. Returns the text of the sums. Throws `CannotRelease`.
+ * Writes the archive of the present commit, what it is made of, and the SHA-256 sums of both into an empty folder. The same commit gives
+ * the same archive on every machine, and with the same npm the same list of packages. Returns the text of the sums. Throws `CannotRelease`.
  */
 export async function buildRelease({ root, folder, tag }: Release): Promise<string> {
   const version = await releasableVersion(root, tag);
@@ -57,8 +57,8 @@ async function releasableVersion(root: string, tag: string | undefined): Promise
 }
 
 /**
- * An archive of what is committed, with the time of the commit. Compression by zlib differs between versions and processors, so it is done in
- * JavaScript, without the time and the system that gzip has in its head.
+ * An archive of what is committed, with the time of the commit. Compression by zlib differs between versions and processors, so it is done
+ * in JavaScript, without the time and the system that gzip has in its head.
  */
 async function archiveOf(root: string, name: string): Promise<Uint8Array> {
   const settings = ['tar.umask=0022', 'core.autocrlf=false', 'core.eol=lf', `core.attributesFile=${devNull}`];
@@ -102,8 +102,8 @@ const lockSchema = z.looseObject({
 });
 
 /**
- * `npm sbom --omit=dev` also leaves out each package that a development dependency has in common with the service, such as Koa. So it gets a
- * lock of only what `npm ci --omit=dev --omit=optional` installs.
+ * `npm sbom --omit=dev` also leaves out each package that a development dependency has in common with the service, such as Koa. So it gets
+ * a lock of only what `npm ci --omit=dev --omit=optional` installs.
  */
 async function npmSbom(root: string): Promise<string> {
   const read = async (path: string) => JSON.parse(await readFile(join(root, path), 'utf8')) as unknown;

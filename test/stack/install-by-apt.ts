@@ -31,8 +31,8 @@ export async function installByApt(wanted: { what: string; packages: string[]; a
 }
 
 /**
- * Unpacks Debian packages into this folder. They are not installed: an installed one could start a service. `suite`: another one than that of
- * this system, such as `bookworm-backports`, whose list is kept in the folder.
+ * Unpacks Debian packages into this folder. They are not installed: an installed one could start a service. `suite`: another one than that
+ * of this system, such as `bookworm-backports`, whose list is kept in the folder.
  */
 export async function unpackByApt(packages: readonly string[], folder: string, suite?: string): Promise<void> {
   await mkdir(folder, { recursive: true });

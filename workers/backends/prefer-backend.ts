@@ -6,7 +6,8 @@ type RankedBackend = Pick<Candidate, 'name' | 'weight'>;
 
 /**
  * What the keys of a request come to. `depth`: that of the key that decided, 1 for the deepest. `missed`: the first choice of the deepest
- * key, if it was not taken, and why: for its load in the fleet, because it has no room in this worker's share, or only while that is renewed.
+ * key, if it was not taken, and why: for its load in the fleet, because it has no room in this worker's share, or only while that is
+ * renewed.
  */
 export type Preference = {
   choice: { name: string; depth: number } | undefined;

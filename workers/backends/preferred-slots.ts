@@ -21,8 +21,8 @@ type KeyedAsk = {
 type PreferredSlot = { outcome: 'moved'; slot: Slot } | { outcome: 'stays' | 'gone' };
 
 /**
- * A request waits for its first choice for as long as a model server takes to compute its prompt, and no longer. For a renewal, which takes a
- * round trip of Redis, every request waits.
+ * A request waits for its first choice for as long as a model server takes to compute its prompt, and no longer. For a renewal, which takes
+ * a round trip of Redis, every request waits.
  */
 const waitMsPerToken = 0.25;
 const waitMsMax = 500;
@@ -138,7 +138,9 @@ function withoutOneCall(candidate: Candidate): Candidate {
   return { ...candidate, inFlight: candidate.inFlight - 1, fleetCalls: candidate.fleetCalls - 1 };
 }
 
-/** Of the slots of the replicas that may be called, the part that is in use: of the whole fleet, or here if each worker has its own limit. */
+/**
+ * Of the slots of the replicas that may be called, the part that is in use: of the whole fleet, or here if each worker has its own limit.
+ */
 function usedShare(candidates: readonly Candidate[]): number {
   const replicas = candidates.filter(({ location, refuses }) => location === 'on-prem' && !refuses);
   const uses = replicas.map(({ fleetCalls, fleetCallsMax, inFlight, requestsAtOnce }) =>

@@ -30,8 +30,8 @@ const faultCauses: Readonly<Record<Exclude<BackendFault, 'status' | 'said' | 'co
 };
 
 /**
- * Why a call gave no answer, in a few words for its usage record: never a word of the backend (contract.md#ms13-words-of-refusals). `status`:
- * the one that an error in a 200 stands for.
+ * Why a call gave no answer, in a few words for its usage record: never a word of the backend (contract.md#ms13-words-of-refusals).
+ * `status`: the one that an error in a 200 stands for.
  */
 export function causeOf({ fault, status, waitedMs, cause }: BackendError, said: number | undefined): string {
   if (fault === 'status') return `HTTP ${status}`;

@@ -10,7 +10,8 @@ const pauseMsMax = 10_000;
 
 /**
  * Removes the usage of months that closed more than `monthsKept` months ago, and hours that are no longer kept, piece by piece, with pauses
- * that follow the speed of the store. It uses Redis's clock, and removes nothing if that differs from this machine's clock by a day or more.
+ * that follow the speed of the store. It uses Redis's clock, and removes nothing if that differs from this machine's clock by a day or
+ * more.
  */
 export function createRemoveOldUsage({
   redis,

@@ -41,7 +41,10 @@ export function batchState({ status }: Pick<Batch, 'status'>): { state: string; 
 /** Codes of lines that did not run, with a word for what became of them. */
 const notRun = { batch_cancelled: 'cancelled', batch_expired: 'expired' } as const;
 
-/** `120 of 200 lines, 3 failed · 12 lines/s · about 7 s left` while it runs; then `40 done · 157 cancelled · 3 failed`. Empty if no line was counted. */
+/**
+ * `120 of 200 lines, 3 failed · 12 lines/s · about 7 s left` while it runs; then `40 done · 157 cancelled · 3 failed`. Empty if no line was
+ * counted.
+ */
 export function progressWords(batch: CountedBatch): string {
   const { total, completed, failed } = batch.request_counts;
   if (isUncounted(batch)) return 'validating lines';

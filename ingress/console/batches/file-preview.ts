@@ -15,8 +15,8 @@ type Props = {
 };
 
 /**
- * What is in a file, before anything is sent. If the service would refuse it, the way back comes first; its faults do not keep it from being
- * sent, because the service decides.
+ * What is in a file, before anything is sent. If the service would refuse it, the way back comes first; its faults do not keep it from
+ * being sent, because the service decides.
  */
 export function FilePreview({ file, preview, plan, confirm, cancel }: Props) {
   const heading = useFocusedHeading();

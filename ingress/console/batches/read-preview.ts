@@ -1,7 +1,10 @@
 /** A fault of a line, whose number is from 1. With a fault of its form the service refuses the file, otherwise only the line. */
 export type LineFault = { line: number; message: string; isOfForm: boolean };
 
-/** A model with the first line that names it. Its tokens are estimated for the whole file, those of its answers from the limits of its lines. */
+/**
+ * A model with the first line that names it. Its tokens are estimated for the whole file, those of its answers from the limits of its
+ * lines.
+ */
 export type PreviewModel = {
   name: string;
   line: number;

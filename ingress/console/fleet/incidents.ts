@@ -20,8 +20,8 @@ type Cause = { backends: readonly string[]; words: string; addresses: readonly s
 
 /**
  * Something that clients notice, or would without other backends. `key` stays the same while only a number changes. `since`: seconds since
- * 1970, undefined if it is not known. `models`: those whose requests fail; none if other backends answer. `request`: one that has failed by it. `runbook`: a page below
- * `runbooks/`.
+ * 1970, undefined if it is not known. `models`: those whose requests fail; none if other backends answer. `request`: one that has failed by
+ * it. `runbook`: a page below `runbooks/`.
  */
 export type Incident = {
   key: string;

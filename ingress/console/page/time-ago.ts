@@ -7,7 +7,9 @@ const seldomMs = 20_000;
 /** Within this time, seconds are shown. */
 const recentMs = 90_000;
 
-/** How long ago something was, as it grows; its exact time, to the second, is shown on hover. `at`: seconds since 1970, or ISO 8601 text. */
+/**
+ * How long ago something was, as it grows; its exact time, to the second, is shown on hover. `at`: seconds since 1970, or ISO 8601 text.
+ */
 export function TimeAgo({ at }: { at: number | string }) {
   const time = typeof at === 'number' ? at * 1_000 : Date.parse(at);
   const [now, setNow] = useState(Date.now());

@@ -79,8 +79,8 @@ function timePhrase(cause: string): string | undefined {
 const numbers = ['no', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine', 'ten'];
 
 /**
- * What the calls did that gave no answer: `two refused the connection, the cloud refused our key`. Accounts do not see the names of backends, so
- * they cannot know how many there are.
+ * What the calls did that gave no answer: `two refused the connection, the cloud refused our key`. Accounts do not see the names of
+ * backends, so they cannot know how many there are.
  */
 export function failuresOf(attempts: readonly ShownAttempt[], { isOwn }: { isOwn: boolean }): string {
   const failed = attempts.filter((attempt) => attempt.outcome !== 'answered');

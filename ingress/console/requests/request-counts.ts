@@ -47,7 +47,10 @@ export function isCounted(filter: RequestFilter, { unit }: Pick<Steps, 'unit'>):
   return unit === 'hour' || codeIn(filter) === undefined;
 }
 
-/** Requests of each step by how they ended, and of a filter only those that it lists. Refused ones are only in reports of hours, and of no model or endpoint. */
+/**
+ * Requests of each step by how they ended, and of a filter only those that it lists. Refused ones are only in reports of hours, and of no
+ * model or endpoint.
+ */
 export function seriesOf(steps: Steps, rows: readonly UsageRow[], filter: RequestFilter): ChartSeries[] {
   const wanted = rows.filter((row) =>
     Object.entries(dimensions).every(([name, field]) => {

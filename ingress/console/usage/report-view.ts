@@ -42,7 +42,9 @@ const topRows = 100;
 const ownGroups: readonly GroupName[] = ['day', 'hour', 'model', 'key', 'endpoint'];
 const parts: readonly Part[] = ['model', 'key', 'endpoint'];
 
-/** Usage in a range by chosen groups and over time, compared with the time before, with an export. Of accounts, only those with the most. */
+/**
+ * Usage in a range by chosen groups and over time, compared with the time before, with an export. Of accounts, only those with the most.
+ */
 export function UsageReportView(props: Props) {
   const { api, path, filter, choose, isOfAll = false, keyNames = noNames, requestsOf, refreshed } = props;
   const hour = hourText(Date.now() / 1_000);

@@ -62,8 +62,8 @@ export function hasHours({ start, end }: UsageRange, { hour, daysMax }: { hour: 
 const keptDays = 62;
 
 /**
- * The time of the same length directly before. A range that contains the present hour is not over: of the earlier one, only as much counts, if
- * there are hours of it.
+ * The time of the same length directly before. A range that contains the present hour is not over: of the earlier one, only as much counts,
+ * if there are hours of it.
  */
 export function rangeBefore(range: UsageRange, options: { hour: string; daysMax: number }): UsageRange {
   const length = lengthOf(range);

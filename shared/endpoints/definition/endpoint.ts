@@ -73,8 +73,8 @@ export type Prompt = { texts: string[]; tokens: number };
 export type PromptParts = { head: readonly unknown[]; messages: readonly unknown[] | string };
 
 /**
- * What a request has in common with others that should go to the same backend. `keys`: the deepest last. `isFirstTurn`: no model has answered
- * in its prompt, so no backend has a turn of its chat.
+ * What a request has in common with others that should go to the same backend. `keys`: the deepest last. `isFirstTurn`: no model has
+ * answered in its prompt, so no backend has a turn of its chat.
  */
 export type Affinity = { keys: string[]; isFirstTurn: boolean };
 

@@ -64,9 +64,9 @@ export const accountSchema = z.object({
 export type Account = Omit<z.infer<typeof accountSchema>, 'changes'> & { changes: Change[] };
 
 /**
- * `keyMinted`, `keyRevoked`, `keyChanged` and both values of `keyRotated` are key ids. `plan` names both plans. `topUp` has
- * its id; `codeRedeemed` is beside it if a code was redeemed. `batchCancelled` and `requestEnded` are ids of what an operator has cancelled or ended. `backendPaused` and
- * `backendResumed` are in the account of the operator who did that. `origin` exists while the change is made:
+ * `keyMinted`, `keyRevoked`, `keyChanged` and both values of `keyRotated` are key ids. `plan` names both plans. `topUp` has its id;
+ * `codeRedeemed` is beside it if a code was redeemed. `batchCancelled` and `requestEnded` are ids of what an operator has cancelled or
+ * ended. `backendPaused` and `backendResumed` are in the account of the operator who did that. `origin` exists while the change is made:
  * the account's document does not keep it, but its audit record does.
  */
 export type Change = z.infer<typeof changeSchema> & { origin?: Origin };

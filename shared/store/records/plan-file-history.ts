@@ -25,8 +25,8 @@ const historySchema = z.object({
 });
 
 /**
- * The plan files that have been in force: `generations` are the last ones, the latest last, which is number `version`. `contents` are of the
- * latest. `outbox`: audit records that are not copied yet.
+ * The plan files that have been in force: `generations` are the last ones, the latest last, which is number `version`. `contents` are of
+ * the latest. `outbox`: audit records that are not copied yet.
  */
 type PlanFileHistory = z.infer<typeof historySchema>;
 

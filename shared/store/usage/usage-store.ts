@@ -49,8 +49,8 @@ export function createUsageStore(tables: UsageTables, { now = Date.now }: { now?
       for (const month of await tables.take(records, hoursFrom())) await repairUntilExact(month);
     },
     /**
-     * Adds refusals of one outbox partition, in the outbox's order. Each entry counts once in its place, no matter how often it is submitted.
-     * Hours that are no longer kept are left out.
+     * Adds refusals of one outbox partition, in the outbox's order. Each entry counts once in its place, no matter how often it is
+     * submitted. Hours that are no longer kept are left out.
      */
     async recordRefusals(refusals: readonly Refusals[]): Promise<void> {
       const kept = refusals.filter(({ start }) => start >= hoursFrom());
@@ -79,7 +79,9 @@ export function createUsageStore(tables: UsageTables, { now = Date.now }: { now?
     findUsageByAnswer: tables.findByAnswer,
     listUsageRecords: tables.listRecords,
     removeUsageBefore: tables.removeBefore,
-    /** Removes a piece of the hours that are no longer kept at this time. Returns how many details and refusals: until 0 there are more. */
+    /**
+     * Removes a piece of the hours that are no longer kept at this time. Returns how many details and refusals: until 0 there are more.
+     */
     removeOldHours: (at: number): Promise<number> => tables.removeHoursBefore(hoursKept(at).removedBefore),
     recomputeUsage: (account: string, month: string, upTo: string): Promise<RecomputedUsage> =>
       recompute({ account, month, upTo }),
@@ -130,8 +132,8 @@ function createDetailReads(tables: UsageTables) {
     },
 
     /**
-     * Those of days of all accounts: one account after the other, in an order of the store, and each in order of days. A piece is of one account.
-     * Usage that arrives meanwhile can be missing for one account and present for the next one.
+     * Those of days of all accounts: one account after the other, in an order of the store, and each in order of days. A piece is of one
+     * account. Usage that arrives meanwhile can be missing for one account and present for the next one.
      */
     async *readAll(range: DayRange): AsyncIterable<UsageDetail[]> {
       const months = await Promise.all(monthsOf(range).map((month) => openMonth(pagesOfMonth(month))));

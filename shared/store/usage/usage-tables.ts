@@ -18,8 +18,8 @@ export const usageUnits = ['day', 'hour'] as const;
 export type UsageUnit = (typeof usageUnits)[number];
 
 /**
- * What a detail counts: the requests of an account with one key, for one model and endpoint, admitted on one day (`start`: `YYYY-MM-DD`, UTC)
- * or in one hour (`YYYY-MM-DDTHH`). `code`: those of an hour that ended so (`endCodeOf`); empty for a day.
+ * What a detail counts: the requests of an account with one key, for one model and endpoint, admitted on one day (`start`: `YYYY-MM-DD`,
+ * UTC) or in one hour (`YYYY-MM-DDTHH`). `code`: those of an hour that ended so (`endCodeOf`); empty for a day.
  */
 export type DetailPlace = UsageMonth & {
   unit: UsageUnit;

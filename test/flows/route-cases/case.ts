@@ -63,7 +63,9 @@ export type Request = {
 
 export const json = 'Content-Type: application/json';
 
-/** The bytes of a request with this line, such as `GET /v1/models`. A body that is an object is sent as JSON. An empty `type` is not sent. */
+/**
+ * The bytes of a request with this line, such as `GET /v1/models`. A body that is an object is sent as JSON. An empty `type` is not sent.
+ */
 export function requestTo(line: string, { bearer, lines = [], type = json, body }: Request): Buffer {
   const bytes = typeof body === 'string' || Buffer.isBuffer(body) ? body : (JSON.stringify(body) ?? '');
   const ofBody = body === undefined ? [] : [type, `Content-Length: ${Buffer.byteLength(bytes)}`];

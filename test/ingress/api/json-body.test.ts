@@ -46,7 +46,9 @@ function outcomeOf(schema: z.ZodType, body: object, besides: object = {}): unkno
   }
 }
 
-/** Where null is a value: in the settings of a key, the bound of overage, the metadata and times of a batch, and the end and note of codes. */
+/**
+ * Where null is a value: in the settings of a key, the bound of overage, the metadata and times of a batch, and the end and note of codes.
+ */
 function nullIsValue(schema: z.ZodType, name: string): boolean {
   const body = nameOf(schema);
   if (body === 'NewTopUpCodes') return name === 'expires_at' || name === 'note';

@@ -21,7 +21,10 @@ const keyRoutes = [
   ...['listKeys', 'retrieveKey', 'revokeKey'],
 ];
 
-/** A listener with routes of keys for an account with one key, whose usage the store fails to read with this error. Each call takes a second. */
+/**
+ * A listener with routes of keys for an account with one key, whose usage the store fails to read with this error. Each call takes a
+ * second.
+ */
 async function start(t: ExecutionContext, usageFailure: Error) {
   let now = Date.parse('2030-01-01');
   const parts = new AsyncDisposableStack();

@@ -508,7 +508,9 @@ test('what is probably a mistake is a warning: a secret for two purposes, tiers,
   t.deepEqual(readWorkerConfig({ ...ofWorkers, PLAN_FILE }).warnings, [tier, keyless]);
 });
 
-/** Of shells, systemd, Docker, Kubernetes, npm, Node, GitHub Actions, GitLab, cloud platforms, OpenTelemetry and neighbours of a service. */
+/**
+ * Of shells, systemd, Docker, Kubernetes, npm, Node, GitHub Actions, GitLab, cloud platforms, OpenTelemetry and neighbours of a service.
+ */
 const commonVariables = `
   PATH HOME HOSTNAME LOGNAME USER SHELL SHLVL PWD OLDPWD TERM LANG LC_ALL TZ _ TMPDIR EDITOR PAGER DISPLAY MAIL SSH_AUTH_SOCK
   SSH_CONNECTION XDG_RUNTIME_DIR LS_COLORS COLORTERM DEBUG INVOCATION_ID JOURNAL_STREAM NOTIFY_SOCKET LISTEN_FDS LISTEN_PID

@@ -43,7 +43,9 @@ export function holdLock(file: string): DatabaseSync {
   return database;
 }
 
-/** Releases the lock after this many turns of the event loop, unless it is closed before. The returned function says whether it is released. */
+/**
+ * Releases the lock after this many turns of the event loop, unless it is closed before. The returned function says whether it is released.
+ */
 export function releaseAfterTurns(
   lock: DatabaseSync,
   turns: number,

@@ -36,8 +36,9 @@ const durationMaxMs = 10_000;
 const importTokens = 90_000;
 
 /**
- * Usage records of an account up to `now` (milliseconds since 1970), as workers write them, in the order of their outbox entries: a rhythm of
- * days and weeks, a peak on the day before, and a bad hour in which most requests failed. They are the same for the same account and time.
+ * Usage records of an account up to `now` (milliseconds since 1970), as workers write them, in the order of their outbox entries: a rhythm
+ * of days and weeks, a peak on the day before, and a bad hour in which most requests failed. They are the same for the same account and
+ * time.
  */
 export function pastUsage(caller: PastCaller, now: number): UsageRecord[] {
   const { account, keyId, fillsTo = 0 } = caller;

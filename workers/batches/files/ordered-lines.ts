@@ -28,8 +28,8 @@ type Line = { place: FilePosition; read: ReadLine };
 type HeldLine = Line & { bytes: FileLine['bytes']; models: BatchRules['models']; order: string; passedBy: number };
 
 /**
- * The lines of a cursor, those with the same beginning of their prompt one after another, as far as lines are read ahead: so they find it in
- * the prefix cache of their backend (contract.md#af4-affinity-of-a-model). Lines without keys stay in the order of the file.
+ * The lines of a cursor, those with the same beginning of their prompt one after another, as far as lines are read ahead: so they find it
+ * in the prefix cache of their backend (contract.md#af4-affinity-of-a-model). Lines without keys stay in the order of the file.
  */
 export function createOrderedLines({
   cursor,
