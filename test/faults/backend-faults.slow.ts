@@ -41,10 +41,14 @@ function casesOf(row: Row, index: number): Case[] {
   return someOf(few, all).flatMap(({ way, outcome }) => {
     const name = `${index}-${nameOf(way)}`;
     const first = (how: string) => firstBackendOf(outcome, `${how}-${name}`);
-    return [
+    const both = [
       { model: `alone-${name}`, backends: [first('alone')], way, outcome },
       { model: `followed-${name}`, backends: [first('followed'), 'cloud'], way, outcome },
     ];
+    return someOf(
+      both.filter((_, position) => position === index % 2),
+      both,
+    );
   });
 }
 
