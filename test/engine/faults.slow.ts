@@ -1,4 +1,5 @@
 import test, { type ExecutionContext } from 'ava';
+import { someOf } from '../support/size.ts';
 import { ask, type EngineAnswer, forms, isHonest } from './ask.ts';
 import { openEngineTests, until } from './open-engine-tests.ts';
 
@@ -62,7 +63,7 @@ function requireHonest(t: ExecutionContext, endings: readonly EngineAnswer[]): v
   for (const { error } of endings) if (error !== undefined) t.log(error);
 }
 
-for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+for (const signal of someOf(['SIGKILL'] as const, ['SIGTERM', 'SIGKILL'] as const)) {
   engineTestAlone(`${signal} of one of two engines under load: no answer that says complete is cut`, async (t) => {
     const [victim] = enginesOf('ended');
     requireHonest(
@@ -84,7 +85,7 @@ engineTestAlone('one of two engines is frozen under load: no answer that says co
 
 const late = { form: 'chat', model: 'late', limit: 20 } as const;
 
-for (const stream of [true, false]) {
+for (const stream of someOf([true], [true, false])) {
   engineTestAlone(`a ${stream ? 'streamed' : 'whole'} answer waits for an engine that loads its model`, async (t) => {
     const service = await account();
     const [engine] = enginesOf('late');

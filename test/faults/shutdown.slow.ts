@@ -12,7 +12,7 @@ import { ask, type RequestEnd, startLoad, unlimitedKey, until } from '../support
 import { sized } from '../support/size.ts';
 import { openWitnesses, type Witnesses } from '../support/truth/open-witnesses.ts';
 
-const rounds = sized(3);
+const rounds = sized(2, 3);
 const clients = 12;
 /** Longer than a test waits: what has ended did not wait for its end. */
 const endless = { SHUTDOWN_GRACE_MS: '600000' };

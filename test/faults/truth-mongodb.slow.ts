@@ -14,6 +14,6 @@ testTruth({
     promised: 'clients, backends, records, sums, reports and Redis agree, to the token; nothing is left held',
     notRun: 'reason' in mongo ? mongo.reason : undefined,
   },
-  requests: sized(1_000),
+  requests: sized(400, 1_000),
   openHome: (parts) => openMongoHome(parts, mongo, 'truth'),
 });

@@ -15,6 +15,7 @@ import {
   requestOf,
   withFewClients,
 } from '../support/prefix-chats.ts';
+import { someOf } from '../support/size.ts';
 
 const onPrem = { tier: 'guest', pool: 'default', backends: ['onprem-a', 'onprem-b'], endpoints: prefixForms };
 const models: Record<string, StackModel> = {
@@ -56,7 +57,7 @@ async function ask(t: ExecutionContext, key: string, turn: ChatTurn): Promise<vo
   await askTurn(t, { url, key }, turn);
 }
 
-for (const form of prefixForms) {
+for (const form of someOf(['chat', 'messages'] as const, prefixForms)) {
   test.serial(`turns over ${form} stay at one backend at whichever ingress, and other chats use both`, async (t) => {
     const [key, model, turns] = [await keys.newKey(`kept-${form}`), `kept-${form}`, [1, 2, 3]];
     for (const turn of turns)

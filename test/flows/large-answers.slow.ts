@@ -7,10 +7,13 @@ import test from 'ava';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { everyEndpoint } from '../support/every-endpoint.ts';
 import { createKeyClient } from '../support/key-client.ts';
+import { sized } from '../support/size.ts';
 
 /** As in a container of 512 MB. */
 const containerBytes = 536_870_912;
 const vectorNumbers = 1_024;
+/** That read nothing, and as many others. */
+const callers = sized(6, 12);
 const usage = { prompt_tokens: 1, total_tokens: 1 };
 const vector = `[${Array.from({ length: vectorNumbers }, (_, index) => Math.fround(Math.sin(index + 1))).join(',')}]`;
 const answerOf = (vectors: number) =>
@@ -62,7 +65,7 @@ test('large answers of an account that reads none of them, and of many devices, 
   const { url } = stack.ingresses[0] ?? { url: '' };
   const [hog, victim] = [await keys.newKey('hog'), await keys.newKey('victim')];
   const guests: string[] = [];
-  for (let device = 0; device < 12; device++)
+  for (let device = 0; device < callers; device++)
     guests.push(String((await keys.guest(`device-of-large-answers-${device}`)).body.key));
   const ask = (key: string, input: string) =>
     fetch(`${url}/v1/embeddings`, {
@@ -72,7 +75,7 @@ test('large answers of an account that reads none of them, and of many devices, 
       signal: AbortSignal.timeout(120_000),
     });
 
-  for (let count = 0; count < 12; count++) {
+  for (let count = 0; count < callers; count++) {
     const socket = connect(Number(new URL(url).port), '127.0.0.1').pause();
     socket.on('error', () => {}); // it may be disconnected
     t.teardown(() => socket.destroy());

@@ -8,9 +8,20 @@ const run = promisify(execFile);
 /** Enough for `apt-get update` on a slow line, or for another apt that is still running. */
 const aptWithinMs = 300_000;
 
-/** Installs programs by apt, from packages that start no service. Throws if apt cannot be used; `advice` then says how to get them. */
-export async function installByApt(wanted: { what: string; packages: string[]; advice: string }): Promise<void> {
-  const { what, packages, advice } = wanted;
+type Wanted = { what: string; packages: string[]; advice: string };
+/** An update of apt's lists does not wait for another one. */
+let installing: Promise<void> = Promise.resolve();
+
+/**
+ * Installs programs by apt, from packages that start no service, after those of earlier calls. Throws if apt cannot be used; `advice` then
+ * says how to get them.
+ */
+export function installByApt(wanted: Wanted): Promise<void> {
+  installing = installing.catch(() => {}).then(() => install(wanted));
+  return installing;
+}
+
+async function install({ what, packages, advice }: Wanted): Promise<void> {
   const asRoot = (await findProgram('apt-get')) === undefined ? undefined : await rootPrefix();
   if (asRoot === undefined) throw new Error(`${what} is missing: ${advice}.`);
   console.error(`${what} is missing; installing ${packages.join(' ')} by apt (programs only, no system service) …`);
@@ -18,12 +29,12 @@ export async function installByApt(wanted: { what: string; packages: string[]; a
     const [command = 'apt-get', ...rest] = [...asRoot, 'env', 'DEBIAN_FRONTEND=noninteractive', 'apt-get', ...args];
     return run(command, rest, { timeout: aptWithinMs });
   };
-  const install = () =>
+  const installAll = () =>
     aptGet('install', '-y', '--no-install-recommends', '-o', 'DPkg::Lock::Timeout=120', ...packages);
   try {
-    await install().catch(async () => {
+    await installAll().catch(async () => {
       await aptGet('update', '-q'); // the usual reason: missing or old package lists
-      await install();
+      await installAll();
     });
   } catch (cause) {
     throw new Error(`${what} is missing, and apt could not install it: ${advice}.`, { cause });

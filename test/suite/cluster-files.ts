@@ -3,7 +3,7 @@ import { testFiles } from './test-files.ts';
 const folder = 'test/flows/';
 
 /** Flows that `.ci/run` also runs on a Redis Cluster. `npm run nightly` runs all others there. */
-export const alwaysOnCluster: readonly string[] = ['chat-completion', 'limits', 'revocation', 'run-batches', 'usage'];
+export const alwaysOnCluster: readonly string[] = ['chat-completion', 'limits', 'revocation'];
 
 /** Faults that `npm run nightly` also runs on a Redis Cluster: processes are killed, and all counts agree. */
 const faultsOnCluster: readonly string[] = ['truth-sqlite', 'truth-batches-sqlite'];

@@ -17,7 +17,7 @@ const below = (folders: RegExp) => () =>
 const tools = /^test\/(bench|bytes|fuzz|meter|release|soak|stack|suite|support)\//;
 /** Those of the other parts; the part `units` has the rest. */
 const folders =
-  /^test\/(bench|bytes|chart|clients|console|containers|engine|faults|flows|fuzz|meter|proxies|release|soak|stack|suite|support)\//;
+  /^test\/(attacks|bench|bytes|chart|clients|console|containers|engine|faults|flows|fuzz|meter|proxies|release|soak|stack|suite|support)\//;
 
 /** Each nightly file is in one part. */
 const parts: Record<string, Part> = {
@@ -36,7 +36,10 @@ const parts: Record<string, Part> = {
   },
   cluster: { what: 'flows on a Redis Cluster', files: () => [], onCluster: () => clusterFiles('nightly') },
   ...Object.fromEntries(redisKinds.map((kind) => [partOf(kind), kindPart(kind)])),
-  faults: { what: 'long faults, and those of every endpoint', files: below(/^test\/faults\//) },
+  faults: {
+    what: 'long faults, those of every endpoint, and accounts at all their limits',
+    files: below(/^test\/(attacks|faults)\//),
+  },
   clients: { what: 'SDKs, libraries and agents as installed', files: below(/^test\/clients\//) },
   chart: {
     what: 'the Helm chart: its output, and the schemas of Kubernetes and operators',

@@ -8,11 +8,12 @@ import { provideKeycloak } from '../support/keycloak/start-keycloak.ts';
 export async function prepare(files: readonly string[] = []): Promise<void> {
   await findRedis();
   const ofSome = files.some((file) => file.includes('keycloak')) ? [provideKeycloak] : [];
-  for (const provide of [provideChromium, provideExamplesPython, provideEngine, ...ofSome]) {
-    await provide().catch((error: unknown) => {
+  const provided = [provideChromium, provideExamplesPython, provideEngine, ...ofSome].map((provide) =>
+    provide().catch((error: unknown) => {
       // Tests that need it are reported as skipped.
       if (process.env.CI === 'true') throw error;
       console.error(error instanceof Error ? error.message : error);
-    });
-  }
+    }),
+  );
+  await Promise.all(provided);
 }

@@ -83,7 +83,7 @@ function evenShares(files: readonly string[], sharesMax: number): string[][] {
 }
 
 /** Starts its own stacks, unless it shares one. */
-const hasStack = /^test\/(engine|faults|flows|meter)\//;
+const hasStack = /^test\/(attacks|engine|faults|flows|meter)\//;
 /** Kills processes that write in the folder of the tests. */
 const hasOwnProcess = /-file-store\./;
 const sharesStack = /\bopenSharedStack\b/;

@@ -27,7 +27,7 @@ async function statuses(key: string): Promise<number[]> {
 test.serial('repeatedly: what one ingress takes from a further key is gone immediately at the other', async (t) => {
   let account = createFurtherKeyClient(onA, 'alice');
   let [id, key] = ['', ''];
-  for (let round = 0; round < sized(40, 200); round++) {
+  for (let round = 0; round < sized(20, 200); round++) {
     if (round % 20 === 0) {
       account = createFurtherKeyClient(onA, `alice-${round}`); // a plan allows only so many requests a minute
       ({ id, key } = await account.create());

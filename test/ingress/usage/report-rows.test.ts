@@ -7,6 +7,7 @@ import type { UsageDetail } from '../../../shared/store/usage/usage-tables.ts';
 import { usageRecords } from '../../shared/store/usage-records.ts';
 import { seededRandom } from '../../support/random.ts';
 import { asTexts, detailsOf, expectedRows, readCsv, sorted } from '../../support/report-side.ts';
+import { someOf } from '../../support/size.ts';
 
 const range = { start: '2026-11-01', end: '2027-02-28' };
 const prices = {
@@ -50,7 +51,7 @@ for (const isOfOneAccount of [true, false]) {
   const combinations = subsetsOf(names).filter((groups) => !(groups.includes('day') && groups.includes('hour')));
 
   test(`by every combination of groups, a report of ${accounts.length} accounts is the sum of the records, as JSON and as CSV`, async (t) => {
-    for (const seed of [1, 2]) {
+    for (const seed of someOf([1], [1, 2])) {
       const records = randomRecords(seed, accounts);
       for (const groups of combinations) {
         const unit = groups.includes('hour') ? 'hour' : 'day';
