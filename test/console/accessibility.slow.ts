@@ -457,8 +457,13 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
   },
   'what was found': {
     account: 'olga',
-    fragment: 'find?user%3A',
-    fill: ({ page }) => page.getByRole('table', { name: 'Found for "user:"' }).waitFor(),
+    fragment: 'find',
+    async fill({ page, url }) {
+      // The only account that is found would be opened at once.
+      for (const name of ['found-1', 'found-2']) await createKeyClient(stack()).newKey(name);
+      await page.goto(`${url}#find?user%3Afound-`);
+      await page.getByRole('table', { name: 'Found for "user:found-"' }).waitFor();
+    },
   },
   'long texts without a place to break': {
     account: 'olga',
