@@ -7,13 +7,12 @@ import test from 'ava';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { everyEndpoint } from '../support/every-endpoint.ts';
 import { createKeyClient } from '../support/key-client.ts';
-import { sized } from '../support/size.ts';
 
 /** As in a container of 512 MB. */
 const containerBytes = 536_870_912;
 const vectorNumbers = 1_024;
 /** That read nothing, and as many others. */
-const callers = sized(6, 12);
+const callers = 12;
 const usage = { prompt_tokens: 1, total_tokens: 1 };
 const vector = `[${Array.from({ length: vectorNumbers }, (_, index) => Math.fround(Math.sin(index + 1))).join(',')}]`;
 const answerOf = (vectors: number) =>
