@@ -10,6 +10,6 @@ testTruth({
     done: 'many requests run and a quarter of the clients may disconnect, while processes are killed, Redis is disconnected and the embedded store is unavailable',
     promised: 'clients, backends, records, sums, reports and Redis agree, to the token; nothing is left held',
   },
-  requests: sized(250),
+  requests: sized(150, 250),
   openHome: openSqliteHome,
 });

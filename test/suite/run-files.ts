@@ -9,7 +9,7 @@ import { sizeVariable } from '../support/size.ts';
 import { timesVariable } from './file-turns.ts';
 import { prepare } from './prepare.ts';
 import { openTemporaryFolder } from './temporary-folder.ts';
-import { clusterShares, root, type Share, shareProcesses, weave } from './test-files.ts';
+import { clusterShares, root, type Share, shareProcesses, usesMongo, weave } from './test-files.ts';
 
 /** One more than the cores for which the times are promised: a process with its own stacks waits half of the time. */
 const processesAtOnce = 3;
@@ -26,8 +26,8 @@ export async function runFiles(files: readonly string[], { size, onCluster = [],
   await prepare(files);
   await using folder = await openTemporaryFolder();
   console.log(`Temporary files: ${folder.path}${folder.isOnDisk ? ', on a disk that no store waits for' : ''}`);
-  const mongo = await startMongo();
-  await using _server = 'url' in mongo ? mongo : undefined;
+  const started = files.some(usesMongo) ? await startMongo() : undefined;
+  await using mongo = started && 'url' in started ? started : undefined;
   using written = writeGroups(orderOf(files, onCluster));
   const { groups } = written;
   const times = join(folder.path, 'times');
@@ -40,7 +40,7 @@ export async function runFiles(files: readonly string[], { size, onCluster = [],
       [sizeVariable]: size,
       ...(programs !== undefined && { PATH: `${programs}${delimiter}${process.env.PATH}` }),
       [timesVariable]: times,
-      ...('url' in mongo && { MONGODB_URL: mongo.url, [descriptionVariable]: mongo.description }),
+      ...(mongo && { MONGODB_URL: mongo.url, [descriptionVariable]: mongo.description }),
     },
     onLine(line) {
       if (/^ *✔ /.test(line)) outcome.passed++;

@@ -54,11 +54,12 @@ export function shareProcesses(files: readonly string[]): Shares {
   };
 }
 
-/** The same on a Redis Cluster. Its nodes take long to start, so few processes are enough. */
+/** The same on a Redis Cluster. Its nodes take long to start, so few processes with several files each are enough. */
 export function clusterShares(files: readonly string[]): Share[] {
   const { flows = [], alone = [], stacks = [] } = Object.groupBy(files, kindOf);
+  const sequences = Math.min(clusterSequencesMax, Math.ceil(stacks.length / clusterFilesMin));
   return [
-    ...evenShares(stacks, clusterSequencesMax).map((files) => ({ files, redis })),
+    ...evenShares(stacks, sequences).map((files) => ({ files, redis })),
     ...[flows, ...alone.map((file) => [file])].map((files) => ({ files, testsAtOnce: 3, redis })),
   ].filter(({ files }) => files.length > 0);
 }
@@ -75,6 +76,7 @@ const redis = 'cluster' as const;
 const smallSharesMax = 5;
 const sequencesMax = 6;
 const clusterSequencesMax = 3;
+const clusterFilesMin = 4;
 
 function evenShares(files: readonly string[], sharesMax: number): string[][] {
   return Array.from({ length: Math.min(sharesMax, files.length) }, (_, share) =>
@@ -92,6 +94,10 @@ const isTimed = /\bconnectForRequests\b|\brequest_ms: \d|\bwindowMs\b/;
 /** Computes all the time, in a thread. */
 const isSearch = /^test\/fuzz\/.*\.nightly\.ts$/;
 const concernsProcess = /\bmock\.timers\b|\bfindChromium\b|\bopenMongoTests\b/;
+
+export function usesMongo(path: string): boolean {
+  return /\b(startMongo|openMongoTests)\b/.test(textOf(path));
+}
 
 function kindOf(path: string): 'console' | 'flows' | 'timed' | 'small' | 'stacks' | 'alone' {
   const text = textOf(path);

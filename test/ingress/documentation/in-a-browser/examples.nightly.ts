@@ -16,7 +16,7 @@ async function showsOnly(t: ExecutionContext, page: Page, name: string): Promise
 
 browserTest('a language is chosen for all examples, and remembered on other pages and after a reload', async (t) => {
   await inBrowser(t, {}, async (page, url) => {
-    await page.goto(`${url}/quick-start`);
+    await page.goto(`${url}/reference/files`);
     await tab(page, 'curl').waitFor();
     await showsOnly(t, page, 'curl');
     t.true((await page.getByRole('tablist').count()) >= 3);
@@ -81,7 +81,7 @@ const withoutStorage = async (context: BrowserContext) => {
 
 browserTest('where the browser keeps nothing, a choice applies to its page', async (t) => {
   await inBrowser(t, { before: withoutStorage }, async (page, url) => {
-    await page.goto(`${url}/quick-start`);
+    await page.goto(`${url}/reference/files`);
     await tab(page, 'Node').click();
     await showsOnly(t, page, 'Node');
     await page.reload();

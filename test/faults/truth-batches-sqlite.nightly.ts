@@ -10,6 +10,6 @@ testTruthOfBatches({
     done: 'workers and ingresses are killed during a long batch, and the embedded store is unavailable',
     promised: 'every line ends once and is charged once, as its results say',
   },
-  lines: sized(250, 500),
+  lines: sized(500),
   openHome: openSqliteHome,
 });
