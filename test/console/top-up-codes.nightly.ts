@@ -160,6 +160,7 @@ browserTest('a refusal to turn overage on is shown as text', async (t) => {
   await keys.change('user:late-asker', { plan: 'by-operator' });
   console.expectFailures();
   await button.click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Turn overage on' }).click();
   await page
     .getByText('On the plan "by-operator", overage is turned on and off by the operator of this service.')
     .waitFor();

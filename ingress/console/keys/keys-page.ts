@@ -7,6 +7,7 @@ import { useFocusedHeading } from '../page/focus.ts';
 import { formatRest } from '../page/format.ts';
 import { CopyButton } from '../page/identifiers.ts';
 import { LoadedView } from '../page/loaded-view.ts';
+import type { ConsoleKey } from '../try-it/console-key.ts';
 import { GuestKeys } from './guest-keys-section.ts';
 import { createKeyChanges, type FullKey, type HeldKeys } from './held-keys.ts';
 import { RevokeDialog, RotateDialog } from './key-dialogs.ts';
@@ -18,14 +19,19 @@ type OpenDialog = { what: 'create' } | { what: 'edit' | 'rotate' | 'revoke'; key
 type Props = {
   api: Api;
   held: HeldKeys;
+  /** The key of "Try it", which is revoked while that page is left for this one. */
+  consoleKey: Pick<ConsoleKey, 'untilRevoked'>;
   /** Whether the address asks for the dialog of a new key. */
   isNewKey: boolean;
   /** Opens "Try it" with this key. */
   tryOut: (key: FullKey) => void;
 };
 
-export function KeysPage({ api, held, isNewKey, tryOut }: Props) {
-  const loaded = useLoaded((signal) => api.call<{ data: Key[] }>('/v1/keys', { signal }), []);
+export function KeysPage({ api, held, consoleKey, isNewKey, tryOut }: Props) {
+  const loaded = useLoaded(async (signal) => {
+    await consoleKey.untilRevoked();
+    return await api.call<{ data: Key[] }>('/v1/keys', { signal });
+  }, []);
   const changes = createKeyChanges({ api, held, changed: loaded.reload });
   const [chosen, setAsking] = useState<OpenDialog>();
   const asking = isNewKey ? ({ what: 'create' } as const) : chosen;

@@ -16,12 +16,15 @@ export interface ConsoleKey {
   use(run: (key: string) => Promise<void>): Promise<void>;
   /** Revokes the key, if there is one: as well as a browser can while the page is closed. Does not fail: the key ends in an hour. */
   revoke(options: RevokeOptions): Promise<void>;
+  /** Resolves once what was to be revoked is: a list that is read after it does not show the key as usable. */
+  untilRevoked(): Promise<void>;
   /** Forgets the key, which no one can revoke without a sign-in. */
   forget(): void;
 }
 
 export function createConsoleKey(api: Pick<Api, 'call'>): ConsoleKey {
   let held: Promise<MadeKey> | undefined;
+  let revoking = Promise.resolve();
 
   /** One for all requests that are sent meanwhile. */
   function take(): Promise<MadeKey> {
@@ -32,6 +35,15 @@ export function createConsoleKey(api: Pick<Api, 'call'>): ConsoleKey {
       if (held === making) held = undefined;
     });
     return making;
+  }
+
+  async function end(made: Promise<MadeKey>, { endsRequests }: RevokeOptions): Promise<void> {
+    try {
+      const { id } = await made;
+      await api.call(`/v1/keys/${id}?end_requests=${endsRequests}`, { method: 'DELETE', keepalive: true });
+    } catch {
+      // it ends in an hour
+    }
   }
 
   return {
@@ -46,17 +58,13 @@ export function createConsoleKey(api: Pick<Api, 'call'>): ConsoleKey {
         await run((await take()).key);
       }
     },
-    async revoke({ endsRequests }) {
+    revoke(options) {
       const made = held;
       held = undefined;
-      if (made === undefined) return;
-      try {
-        const { id } = await made;
-        await api.call(`/v1/keys/${id}?end_requests=${endsRequests}`, { method: 'DELETE', keepalive: true });
-      } catch {
-        // it ends in an hour
-      }
+      if (made !== undefined) revoking = end(made, options);
+      return revoking;
     },
+    untilRevoked: () => revoking,
     forget() {
       held = undefined;
     },

@@ -74,7 +74,8 @@ test('leaving revokes the key, also one that is still being made, and the next r
   await key.revoke({ endsRequests: true });
   t.deepEqual(calls, [], 'there is none');
   const using = key.use(async () => {});
-  await Promise.all([using, key.revoke({ endsRequests: false })]);
+  void key.revoke({ endsRequests: false });
+  await Promise.all([using, key.untilRevoked()]);
   t.deepEqual(calls, ['POST /v1/keys/console', 'DELETE /v1/keys/key_1?end_requests=false']);
   await key.use(async () => {});
   key.forget();
