@@ -10,7 +10,12 @@ import { freePort } from '../stack/free-port.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { startedModels } from '../stack/started-models.ts';
 import { linesOf } from '../support/batch-client.ts';
-import { endlessModel, makeExampleObjects, withObjects } from '../support/documentation/example-objects.ts';
+import {
+  endlessModel,
+  failingModel,
+  makeExampleObjects,
+  withObjects,
+} from '../support/documentation/example-objects.ts';
 import { modelsOfStack } from '../support/documentation/pages-of-stack.ts';
 import { findPython, noPython, openExampleFolder, runScript, runShell } from '../support/documentation/run-examples.ts';
 import { faultsBy, openApiDocument, pointer } from '../support/documented/schema-faults.ts';
@@ -28,10 +33,13 @@ test.before(async () => {
     WEBHOOK_SECRET_KEY: 'a key of at least 32 characters for the secrets of webhooks',
     WEBHOOK_HOSTS_PRIVATE: 'localhost:*',
   };
-  const endless = { tier: 'guest', pool: 'default', backends: ['onprem-a'] };
-  const models = { ...startedModels, [endlessModel]: endless };
+  const own = { tier: 'guest', pool: 'default', backends: ['onprem-a'] };
+  const models = { ...startedModels, [endlessModel]: own, [failingModel]: own };
   stack = parts.use(await startStack({ ports: { ingress: await freePort() }, models, env }));
-  for (const server of stack.modelServers) server.fail({ hang: true }, endlessModel);
+  for (const server of stack.modelServers) {
+    server.fail({ hang: true }, endlessModel);
+    server.fail({ status: 400 }, failingModel);
+  }
 });
 test.after.always(() => parts.disposeAsync());
 

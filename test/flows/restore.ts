@@ -46,7 +46,7 @@ export async function provesRestore(t: ExecutionContext, { databaseUrl, copy }: 
   t.is(again.request_counts?.completed, 2, 'batches run');
   const bearer = await keys.token('operator', true);
   const trail = await keys.send('GET', '/admin/audit?account=user%3Asaved', { bearer });
-  t.like(trail.body, { data: { length: 1 } });
+  t.like(trail.body, { data: { length: 3, 0: { kind: 'key' }, 1: { kind: 'account' }, 2: { kind: 'key' } } });
 }
 
 /** An account with a plan, a top-up, a further key, usage, and a batch that has ended. */

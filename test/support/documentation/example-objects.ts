@@ -10,6 +10,8 @@ export type ExampleObjects = { env: Record<string, string>; values: Record<strin
 const ulid = '01KBN4V4W0R2E9Z6Y5QH3T8MXA';
 /** Its lines do not end, so that a batch can be cancelled. */
 export const endlessModel = 'endless-chat';
+/** Its lines fail, so that they can be run again. */
+export const failingModel = 'failing-chat';
 
 /** Makes the objects that the examples of this operation name, for an account of its own. */
 export async function makeExampleObjects(stack: Stack, account: string, text: string): Promise<ExampleObjects> {
@@ -21,7 +23,11 @@ export async function makeExampleObjects(stack: Stack, account: string, text: st
   };
   const batches = () => openBatchClient(stack, account, key);
   await make(`file-${ulid}`, async () => (await batches()).upload(linesOf(1)));
-  await make(`batch_${ulid}`, async () => (await (await batches()).create(linesOf(1, { model: endlessModel }))).id);
+  await make(`batch_${ulid}`, async () => {
+    const user = await batches();
+    if (!text.includes('/retry')) return (await user.create(linesOf(1, { model: endlessModel }))).id;
+    return (await user.ended((await user.create(linesOf(1, { model: failingModel }))).id)).id;
+  });
   await make(`key_${ulid}`, async () => (await createFurtherKeyClient(keys, account).create()).id);
   await make(`req_${ulid}`, async () => {
     const body = { model: 'small-chat', messages: [{ role: 'user', content: 'Hello' }] };
