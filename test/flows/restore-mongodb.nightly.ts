@@ -19,7 +19,7 @@ if ('url' in mongo) {
   test(title, async (t) => {
     await using _server = mongo;
     const name = `restore_${process.pid}`;
-    const client = await MongoClient.connect(mongo.url);
+    await using client = await MongoClient.connect(mongo.url);
     const [original, backup] = [client.db(name), client.db(`${name}_backup`)];
     await provesRestore(t, {
       databaseUrl: databaseUrl(mongo.url, name),
@@ -31,7 +31,6 @@ if ('url' in mongo) {
         },
       }),
     });
-    await client.close();
   });
 } else {
   skipTest(test, { title, reason: mongo.reason });
