@@ -19,8 +19,11 @@ const rounds = 5;
 
 type Answer = EngineAnswer & { stream: boolean };
 
+/** `answers`: all until now. */
+type UntilNext = (restarted: Engine, answers: readonly Answer[]) => Promise<void>;
+
 /** Clients ask one request after another while each engine restarts several times. The next one restarts after `untilNext`. */
-async function answersUnder(t: ExecutionContext, untilNext: (restarted: Engine) => Promise<void>): Promise<Answer[]> {
+async function answersUnder(t: ExecutionContext, untilNext: UntilNext): Promise<Answer[]> {
   const service = await account();
   const answers: Answer[] = [];
   let isOver = false;
@@ -39,7 +42,7 @@ async function answersUnder(t: ExecutionContext, untilNext: (restarted: Engine) 
   for (let round = 0; round < rounds; round++) {
     for (const engine of enginesOf('slow')) {
       await engine.restart();
-      await untilNext(engine);
+      await untilNext(engine, answers);
     }
   }
   isOver = true;
@@ -56,10 +59,12 @@ async function answersUnder(t: ExecutionContext, untilNext: (restarted: Engine) 
 engineTestAlone(
   'a rolling restart under load: no answer that says complete is cut, and each other one has its error',
   async (t) => {
-    const answers = await answersUnder(t, (engine) =>
-      until('the service uses it again', async () => (await engine.busySlots()).length > 0, 60_000),
-    );
-    t.true(answers.filter(({ isComplete }) => isComplete).length > clients * rounds);
+    const answers = await answersUnder(t, async (engine, all) => {
+      await until('the service uses it again', async () => (await engine.busySlots()).length > 0, 60_000);
+      const complete = () => all.filter(({ isComplete }) => isComplete).length;
+      const wanted = complete() + clients;
+      await until('each client could have an answer', async () => complete() >= wanted, 60_000);
+    });
     // A stream is interrupted, or a request has lost both engines.
     const kinds = answers.filter(({ isComplete }) => !isComplete).map(kindOf);
     t.deepEqual(
