@@ -61,7 +61,7 @@ const shown: Record<PageName, (props: PageProps) => ComponentChildren> = {
       trial.startWith(key);
       window.location.hash = 'try-it';
     };
-    return h(KeysPage, { api, held, consoleKey: trial.consoleKey, isNewKey, tryOut });
+    return h(KeysPage, { api, held, untilRevoked: trial.consoleKey.untilRevoked, isNewKey, tryOut });
   },
   webhooks: ({ api, own, settings: { docsUrl } }) =>
     h(WebhooksPage, { api, docsUrl, isOperator: own.value?.operator ?? false }),

@@ -7,7 +7,6 @@ import { useFocusedHeading } from '../page/focus.ts';
 import { formatRest } from '../page/format.ts';
 import { CopyButton } from '../page/identifiers.ts';
 import { LoadedView } from '../page/loaded-view.ts';
-import type { ConsoleKey } from '../try-it/console-key.ts';
 import { GuestKeys } from './guest-keys-section.ts';
 import { createKeyChanges, type FullKey, type HeldKeys } from './held-keys.ts';
 import { RevokeDialog, RotateDialog } from './key-dialogs.ts';
@@ -19,17 +18,17 @@ type OpenDialog = { what: 'create' } | { what: 'edit' | 'rotate' | 'revoke'; key
 type Props = {
   api: Api;
   held: HeldKeys;
-  /** The key of "Try it", which is revoked while that page is left for this one. */
-  consoleKey: Pick<ConsoleKey, 'untilRevoked'>;
+  /** Resolves once the key of "Try it" is revoked, if that page is left for this one. */
+  untilRevoked: () => Promise<void>;
   /** Whether the address asks for the dialog of a new key. */
   isNewKey: boolean;
   /** Opens "Try it" with this key. */
   tryOut: (key: FullKey) => void;
 };
 
-export function KeysPage({ api, held, consoleKey, isNewKey, tryOut }: Props) {
+export function KeysPage({ api, held, untilRevoked, isNewKey, tryOut }: Props) {
   const loaded = useLoaded(async (signal) => {
-    await consoleKey.untilRevoked();
+    await untilRevoked();
     return await api.call<{ data: Key[] }>('/v1/keys', { signal });
   }, []);
   const changes = createKeyChanges({ api, held, changed: loaded.reload });
