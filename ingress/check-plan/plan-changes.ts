@@ -3,8 +3,8 @@ import { isObject } from '../../shared/json/json-values.ts';
 import type { ShownPlanFile } from '../api/present-plan-file.ts';
 
 /**
- * The differences of two plan files, one line each: `+ models.new-chat {…}`, `- backends.old`, and ` plans.free.requests_per_minute: 20 →
- * 60` for a value that has changed, `none` if it was or will be left out.
+ * The differences of two plan files, one line each: `+ models.new-chat {…}`, `- backends.old`, and for a value that has changed
+ * `  plans.free.requests_per_minute: 20 → 60`, with `none` if it was or will be left out.
  */
 export function planChanges(before: ShownPlanFile, after: ShownPlanFile): string[] {
   return changesAt('', before, after);

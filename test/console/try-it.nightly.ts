@@ -72,13 +72,22 @@ browserTest(
     const code = await programOf(page, 'curl');
     t.regex(code, /Be brief[\s\S]*Count to five[\s\S]*And to ten/);
 
+    const revoking = Promise.withResolvers<void>();
+    await page.route('**/v1/keys/key_*', async (route) => {
+      await revoking.promise;
+      await route.continue();
+    });
     await page.getByRole('link', { name: 'Keys', exact: true }).click();
+    await page.getByText('Loading your keys …').waitFor();
+    t.is(await page.getByText('used by Try it').count(), 0, 'keys are not read before this one is revoked');
+    revoking.resolve();
     await page.getByText('was used by Try it').waitFor();
     t.deepEqual(
       calls.map((call) => call.replace(/key_\w+/, 'key')),
       ['POST /v1/keys/console', 'DELETE /v1/keys/key?end_requests=false'],
     );
     await page.getByRole('link', { name: 'Try it' }).click();
+    await answer.nth(2).waitFor();
     t.is(await answer.count(), 3, 'the conversation is kept');
     await page.getByRole('button', { name: 'Clear' }).click();
     await page.getByText('No answer yet.').waitFor();

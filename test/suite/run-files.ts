@@ -26,7 +26,7 @@ export async function runFiles(files: readonly string[], { size, onCluster = [],
   await prepare(files);
   await using folder = await openTemporaryFolder();
   console.log(`Temporary files: ${folder.path}${folder.isOnDisk ? ', on a disk that no store waits for' : ''}`);
-  const started = files.some(usesMongo) ? await startMongo() : undefined;
+  const started = [...files, ...onCluster].some(usesMongo) ? await startMongo() : undefined;
   await using mongo = started && 'url' in started ? started : undefined;
   using written = writeGroups(orderOf(files, onCluster));
   const { groups } = written;

@@ -95,6 +95,7 @@ const isTimed = /\bconnectForRequests\b|\brequest_ms: \d|\bwindowMs\b/;
 const isSearch = /^test\/fuzz\/.*\.nightly\.ts$/;
 const concernsProcess = /\bmock\.timers\b|\bfindChromium\b|\bopenMongoTests\b/;
 
+/** Needs a server of MongoDB's protocol. */
 export function usesMongo(path: string): boolean {
   return /\b(startMongo|openMongoTests)\b/.test(textOf(path));
 }
