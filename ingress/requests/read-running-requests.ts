@@ -35,6 +35,8 @@ const leaseSchema = storedJson.pipe(
   }),
 );
 
+const leasesSchema = z.array(z.string());
+
 /** Parsing so many blocks the process for some milliseconds. */
 const parsedAtOnce = 200;
 
@@ -43,7 +45,7 @@ export function createReadLeases(redis: Redis) {
   const call = loadScript(redis, script);
   async function read(account: string, request?: string): Promise<RunningRequest[]> {
     const leasesKeys = lanes.map((lane) => leasesKey(account, lane));
-    const leases = z.array(z.string()).parse(await redisUnavailable(call({ leasesKeys, request })));
+    const leases = leasesSchema.parse(await redisUnavailable(call({ leasesKeys, request })));
     const requests: RunningRequest[] = [];
     for (let from = 0; from < leases.length; from += parsedAtOnce) {
       requests.push(...leases.slice(from, from + parsedAtOnce).map(parseLease));

@@ -79,6 +79,8 @@ export type IngressLoad = z.infer<typeof ingressLoadSchema>;
 
 export type ProcessLoad = z.infer<typeof processLoadSchema>;
 
+const storedLoad = storedJson.pipe(processLoadSchema);
+
 /**
  * A process of the fleet as it describes itself. `pools`: those that a worker serves. `waitsFor`: why an ingress has not switched to a
  * later plan file yet. `issues`: how many issues the plan file that it has read last has.
@@ -93,6 +95,9 @@ const processSchema = z.object({
   issues: z.number().default(0),
   startedAt: z.number(),
 });
+
+const storedProcess = storedJson.pipe(processSchema);
+const notesSchema = z.array(z.string());
 
 export type FleetProcess = z.infer<typeof processSchema>;
 export type ProcessNote = z.input<typeof processSchema>;
@@ -121,7 +126,7 @@ export function createNoteProcess(redis: Redis) {
     async note(process: ProcessNote, load: ProcessLoad, counts: TakenCounts = noneTaken): Promise<FleetProcess[]> {
       const texts = { description: JSON.stringify(process), load: JSON.stringify(load) };
       const counting = counts.sums.length + counts.highest.length > 0 ? countingOf(counts) : {};
-      const found = z.array(z.string()).parse(await run({ ...keys, process: process.id, ...texts, ...counting }));
+      const found = notesSchema.parse(await run({ ...keys, process: process.id, ...texts, ...counting }));
       return found.flatMap(readProcess);
     },
     async leave(id: string): Promise<void> {
@@ -137,7 +142,7 @@ export function createNoteProcess(redis: Redis) {
       const found = await redis.hgetall(fleetLoadKey);
       return new Map(
         Object.entries(found).flatMap(([id, text]) => {
-          const { success, data } = storedJson.pipe(processLoadSchema).safeParse(text);
+          const { success, data } = storedLoad.safeParse(text);
           return success ? [[id, data] as const] : [];
         }),
       );
@@ -159,6 +164,6 @@ function countingOf({ sums, highest }: TakenCounts) {
 
 /** A later release may describe its processes in another way: those are left out. */
 function readProcess(text: string): FleetProcess[] {
-  const { success, data } = storedJson.pipe(processSchema).safeParse(text);
+  const { success, data } = storedProcess.safeParse(text);
   return success ? [data] : [];
 }

@@ -5,6 +5,8 @@ import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';
 const acquireLua = loadLua(new URL('./acquire.lua', import.meta.url), { keys: 'lockKey', args: 'worker holdMs' });
 const releaseLua = loadLua(new URL('./release.lua', import.meta.url), { keys: 'lockKey', args: 'worker' });
 
+const heldSchema = z.number();
+
 /** Acquires or renews this lock for `holdMs` (contract.md#m9-locks). False if another worker holds it. */
 export type AcquireLock = (key: string) => Promise<boolean>;
 
@@ -13,7 +15,7 @@ export function createAcquireLock(
   { workerId, holdMs }: { workerId: string; holdMs: number },
 ): AcquireLock {
   const run = loadScript(redis, acquireLua);
-  return async (lockKey) => z.number().parse(await run({ lockKey, worker: workerId, holdMs })) === 1;
+  return async (lockKey) => heldSchema.parse(await run({ lockKey, worker: workerId, holdMs })) === 1;
 }
 
 /** Releases a lock that this worker holds, so that no other worker waits until it expires. */

@@ -102,6 +102,8 @@ export function createRemoveUnusedDevices({
   };
 }
 
+const appliedSchema = z.number();
+
 /** Marks this device as being removed. False if it is in use or being changed. `change`: an id of this removal. */
 type MarkRemoval = (account: string, change: string) => Promise<boolean>;
 
@@ -109,7 +111,7 @@ export function createMarkRemoval(redis: Redis): MarkRemoval {
   const run = loadScript(redis, script);
   return async function markRemoval(account, change) {
     const ofUse = { countersKey: countersKey(account), leasesKey: leasesKey(account) };
-    return z.number().parse(await run({ ...versionKeysOf(account), ...ofUse, change, lifeMs: markLifeMs })) === 1;
+    return appliedSchema.parse(await run({ ...versionKeysOf(account), ...ofUse, change, lifeMs: markLifeMs })) === 1;
   };
 }
 

@@ -26,7 +26,7 @@ const projectedFactor = 20;
 const [documentsAtOnce, charactersWritten, charactersRead] = [100, 4_194_304, 8_388_608];
 const removedAtOnce = 500;
 
-const tallySchema = z.object({ _id: z.unknown(), count: z.int(), sum: z.int(), least: z.unknown() });
+const talliesSchema = z.array(z.object({ _id: z.unknown(), count: z.int(), sum: z.int(), least: z.unknown() }));
 
 /** Documents in one collection, with a `revision` that counts their changes. Every call of the database has its own deadline. */
 export function createMongoDocuments<Document extends object, Name extends string>(
@@ -108,7 +108,7 @@ function createReads<Document extends object, Name extends string>(
           { $match: selectionOf(collection, index, { is }).filter },
           { $group: { _id: by === undefined ? null : `$${by}`, ...sums } },
         ];
-        const groups = z.array(tallySchema).parse(await documents.aggregate(pipeline, durable()).toArray());
+        const groups = talliesSchema.parse(await documents.aggregate(pipeline, durable()).toArray());
         return groups.map(({ _id: value, ...tally }) => ({ value, ...tally }));
       }),
   } satisfies Partial<Documents<Document, Name>>;

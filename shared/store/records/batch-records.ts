@@ -153,7 +153,7 @@ function createOpenBatches(open: OpenDocuments) {
   return {
     /** Lists the accounts that have open batches, each once, in no order. */
     async listOpenAccounts(): Promise<string[]> {
-      return (await batches.tally('open', { by: 'account' })).map(({ value }) => z.string().parse(value));
+      return (await batches.tally('open', { by: 'account' })).map(({ value }) => openAccountSchema.parse(value));
     },
 
     /** Lists the open batches of these accounts, in order of their ids. */
@@ -169,7 +169,7 @@ function createOpenBatches(open: OpenDocuments) {
 
     async describeBatches(): Promise<BatchStats> {
       const tallies = await batches.tally('open', { by: 'state', sum: 'tokens', least: 'createdAt' });
-      return statsOf(z.array(groupSchema).parse(tallies));
+      return statsOf(groupsSchema.parse(tallies));
     },
   };
 }
@@ -190,9 +190,10 @@ function withoutMark({ ended: _, ...kept }: BatchDocument): BatchDocument {
 const waitingStates: readonly BatchState[] = ['validating', 'in_progress'];
 
 /** The open batches of one state. */
-const groupSchema = z.object({ value: z.enum(batchStates), count: z.int(), sum: z.int(), least: storedDate });
+const openAccountSchema = z.string();
+const groupsSchema = z.array(z.object({ value: z.enum(batchStates), count: z.int(), sum: z.int(), least: storedDate }));
 
-function statsOf(groups: readonly z.infer<typeof groupSchema>[]): BatchStats {
+function statsOf(groups: Readonly<z.infer<typeof groupsSchema>>): BatchStats {
   const waiting = groups.filter(({ value }) => waitingStates.includes(value));
   const [oldestAt] = waiting.map(({ least }) => least).sort((one, other) => Number(one) - Number(other));
   const tokens = waiting.reduce((total, { sum }) => total + sum, 0);

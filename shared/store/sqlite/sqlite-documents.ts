@@ -171,6 +171,7 @@ function createPrepare(database: DatabaseSync): Prepare {
 }
 
 const rowSchema = z.object({ id: z.string(), document: z.string(), text: z.string().nullable() });
+const foundRowSchema = rowSchema.optional();
 type Row = z.infer<typeof rowSchema>;
 
 const documentSchema = storedJson.pipe(z.record(z.string(), z.unknown()));
@@ -216,7 +217,7 @@ function createRows<Document extends object>(prepare: Prepare, collection: Colle
   }
 
   function read(id: string): Row | undefined {
-    return rowSchema.optional().parse(prepare(selectRow).get(id));
+    return foundRowSchema.parse(prepare(selectRow).get(id));
   }
 
   /** Adds what is kept apart. */

@@ -21,7 +21,7 @@ export type Select = {
   tally(query: TallyQuery): Tally[];
 };
 
-const tallySchema = z.object({ value: z.unknown(), count: z.int(), sum: z.int(), least: z.unknown() });
+const talliesSchema = z.array(z.object({ value: z.unknown(), count: z.int(), sum: z.int(), least: z.unknown() }));
 
 /**
  * The expression is the same in indexes and queries. With generated columns, SQLite would read the rows that an index already has all of.
@@ -89,7 +89,7 @@ function selectByFields(prepare: Prepare, { source, idField }: Source, { fields,
     const sql = `SELECT value, count(*) AS count, coalesce(sum(summed), 0) AS sum, min(least) AS least FROM
       (SELECT ${read(by)} AS value, ${read(sum)} AS summed, ${read(least)} AS least
         FROM ${source} WHERE ${where.join(' AND ')} LIMIT -1) GROUP BY value`;
-    return z.array(tallySchema).parse(prepare(sql).all(...values.map(bindable)));
+    return talliesSchema.parse(prepare(sql).all(...values.map(bindable)));
   }
 
   return {

@@ -97,7 +97,7 @@ function selectOf({ table, keys, counts }: SumTable): string {
 }
 
 const guardRow = z.object({ lastEntry: z.string(), repairs: z.int() }).optional();
-const sumRow = guardRow.unwrap().extend(usageCountsSchema.shape);
+const sumRow = guardRow.unwrap().extend(usageCountsSchema.shape).optional();
 const textColumns = <Name extends string>(names: readonly Name[]) =>
   Object.fromEntries(names.map((name) => [name, z.string()])) as Record<Name, z.ZodString>; // all of them
 const detailRow = guardRow.unwrap().extend({ ...textColumns(placeKeys), ...detailCountsSchema.shape });
@@ -271,7 +271,7 @@ export function createSqliteSums(database: DatabaseSync) {
     refusals: createSqliteRefusals(database),
 
     read({ account, month }: UsageMonth): KeptSum | undefined {
-      const row = sumRow.optional().parse(select.get({ account, month }));
+      const row = sumRow.parse(select.get({ account, month }));
       if (row === undefined) return undefined;
       const { lastEntry, repairs, ...total } = row;
       return { sum: { account, month, lastEntry, total }, repairs };
