@@ -532,7 +532,6 @@ for (const [what, { account, fragment, fill, tidy }] of someOf(few, all)) {
     await fill?.(console);
     t.deepEqual(await findBarriersInAllViews(console.page), []);
     await tidy?.(console);
-    await console.page.unrouteAll({ behavior: 'ignoreErrors' });
     await console.requireClean(t);
   });
 }

@@ -146,6 +146,6 @@ export function readCsv(text: string): TextRow[] {
 
 /** In one order, to compare rows as a set. */
 export function sorted(rows: readonly TextRow[]): TextRow[] {
-  const keyOf = (row: TextRow) => JSON.stringify(Object.entries(row).sort());
-  return rows.toSorted((one, other) => (keyOf(one) < keyOf(other) ? -1 : 1));
+  const keyed = rows.map((row) => ({ row, key: JSON.stringify(Object.entries(row).sort()) }));
+  return keyed.toSorted((one, other) => (one.key < other.key ? -1 : 1)).map(({ row }) => row);
 }
