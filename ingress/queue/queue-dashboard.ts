@@ -1,15 +1,11 @@
-import { createBullBoard } from '@bull-board/api';
-import { BullMQAdapter } from '@bull-board/api/bullMQAdapter';
-import { KoaAdapter } from '@bull-board/koa';
 import type { Queue } from 'bullmq';
 import type Koa from 'koa';
 import { ApiError, temporarilyUnavailable } from '../../shared/errors.ts';
 import type { ListWorkers } from '../../shared/fleet/follow-fleet.ts';
-import type { InferenceJob } from '../../shared/jobs/inference-job.ts';
 import { allQueues, openQueue } from '../../shared/jobs/queues.ts';
-import { isObject } from '../../shared/json/json-values.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
+import type { ShownQueue } from './queue-board.ts';
 
 export interface QueueDashboard {
   /** Serves everything below `/queues` on the operations listener. */
@@ -35,7 +31,7 @@ const headers = {
  * `ApiError`.
  */
 export function createQueueDashboard({ writable, log }: { writable: boolean; log: Log }): QueueDashboard {
-  let board: Koa.Middleware | undefined;
+  let board: (() => Promise<Koa.Middleware>) | undefined;
 
   async function showPage(ctx: Koa.Context): Promise<void> {
     refuseForeignChanges(ctx);
@@ -44,7 +40,8 @@ export function createQueueDashboard({ writable, log }: { writable: boolean; log
     if (board === undefined) throw temporarilyUnavailable();
     ctx.set(headers);
     try {
-      await board(ctx, async () => {});
+      const show = await board();
+      await show(ctx, async () => {});
       if (typeof ctx.body === 'string') ctx.body = withoutOtherHosts(ctx.body);
     } catch (error) {
       ctx.remove('content-type');
@@ -63,8 +60,23 @@ export function createQueueDashboard({ writable, log }: { writable: boolean; log
   return {
     pages: (ctx, next) => (ctx.path === path || ctx.path.startsWith(`${path}/`) ? showPage(ctx) : next()),
     show(queues, listWorkers) {
-      board = createQueueBoard({ queues, listWorkers, writable, path });
+      board = onRequest(async () => {
+        const { createQueueBoard } = await import('./queue-board.ts');
+        return createQueueBoard({ queues, listWorkers, writable, path });
+      });
     },
+  };
+}
+
+/** Creates a board for its first page: few ingresses ever show one, and loading the library is a tenth of a start. */
+function onRequest(create: () => Promise<Koa.Middleware>): () => Promise<Koa.Middleware> {
+  let created: Promise<Koa.Middleware> | undefined;
+  return () => {
+    created ??= create().catch((error: unknown) => {
+      created = undefined;
+      throw error;
+    });
+    return created;
   };
 }
 
@@ -86,76 +98,6 @@ function refusal(status: number): ApiError {
   if (status === 405) return new ApiError('METHOD_NOT_ALLOWED', 'This path does not support this method.');
   if (status < 500) return new ApiError('VALIDATION_ERROR', 'request: the dashboard does not support it');
   return temporarilyUnavailable();
-}
-
-/** A queue, and the pool whose workers read it. */
-type ShownQueue = { queue: Queue; pool: string };
-
-/** Only these fields are shown, because the payload of a job contains the client's prompt. */
-const shownFields = [
-  ...(['requestId', 'account', 'keyId', 'plan', 'model', 'tier', 'endpoint', 'stream', 'outputTokensMax'] as const),
-  ...(['admittedAt', 'startBy', 'deadline', 'earlierRuns'] as const),
-] satisfies (keyof InferenceJob)[];
-
-/** Each listed job is read with its payload. */
-const jobsPerPageMax = 20;
-
-/** Only admission creates jobs. And the shown data of a job is incomplete, so it must not be saved. */
-const neverDone = new Set([
-  'post /api/queues/:queueName/add',
-  'patch /api/queues/:queueName/:jobId/update-data',
-  'patch /api/queues/:queueName/job-schedulers/:schedulerId',
-  'put /api/queues/:queueName/job-schedulers/:schedulerId/run',
-]);
-
-/**
- * Creates a bull-board for these queues, mounted at `path`. It throws its failures. A refusal is a status with a body in its own format.
- */
-function createQueueBoard(options: {
-  queues: readonly ShownQueue[];
-  listWorkers: ListWorkers;
-  writable: boolean;
-  path: string;
-}): Koa.Middleware {
-  const { queues, listWorkers, writable, path } = options;
-  const board = new KoaAdapter();
-  board.setBasePath(path);
-  createBullBoard({
-    queues: queues.map(({ queue, pool }) => {
-      const adapter = new BullMQAdapter(queue, { readOnlyMode: !writable, allowRetries: false });
-      adapter.setFormatter('data', shownOf);
-      // Finished jobs are counted, and not kept.
-      adapter.getJobCounts = async () => ({ ...(await queue.getJobCounts()), completed: await finishedIn(queue) });
-      // The library looks for the connections that BullMQ's own loop opens, one for each queue. Our workers have no such connections.
-      adapter.getWorkers = async () => (await listWorkers(pool)).map((id) => ({ id, name: id, addr: '', age: 0 }));
-      return adapter;
-    }),
-    serverAdapter: board,
-    options: {
-      uiConfig: { boardTitle: 'Queues', hideDocsLink: true },
-      handlerHooks: {
-        before({ method, route, request }) {
-          if (Number(request?.query.jobsPerPage) > jobsPerPageMax) request.query.jobsPerPage = String(jobsPerPageMax);
-          return neverDone.has(`${method} ${route}`) ? { allow: false, status: 403 } : undefined;
-        },
-      },
-    },
-  });
-  board.setErrorHandler((error) => {
-    throw error;
-  });
-  return board.registerPlugin();
-}
-
-/** Since the queue exists. */
-async function finishedIn(queue: Queue): Promise<number> {
-  const { meta } = await queue.getMetrics('completed', 0, 0);
-  return Number(meta.count);
-}
-
-function shownOf(data: unknown): Record<string, unknown> {
-  if (!isObject(data)) return {};
-  return Object.fromEntries(shownFields.flatMap((name) => (name in data ? [[name, data[name]]] : [])));
 }
 
 /** The queues that the dashboard shows. */
