@@ -268,6 +268,22 @@ test('no file is a barrel or a catch-all', (t) => {
   );
 });
 
+test('a cache has a bound, and no list of a module grows', (t) => {
+  const files = productionFiles().filter(({ path }) => !/^ingress\/(console|documentation\/browser)\//.test(path));
+  const created = files.flatMap(({ path, text }) =>
+    [...text.matchAll(/new LRUCache<[\s\S]*?\(([\s\S]*?)\);/g)].map(([, options = '']) => ({ path, options })),
+  );
+  t.true(created.length >= 5);
+  for (const { path, options } of created) t.regex(options, /\bmax: \w+/, path);
+
+  for (const { path, text } of files) {
+    // What a module creates when it is imported lives as long as the process.
+    for (const [, name] of text.matchAll(/^(?:export )?const (\w+)(?:: [^=]+)? = new (?:Map|Set)\b/gm)) {
+      t.notRegex(text, new RegExp(`\\b${name}\\.(set|add)\\(`), path);
+    }
+  }
+});
+
 test('the top of the repository contains only the expected entries, and dotfiles', (t) => {
   const top = new Set(projectFiles().map((path) => path.split('/')[0] ?? ''));
   t.deepEqual([...top].filter((name) => !name.startsWith('.')).sort(), [

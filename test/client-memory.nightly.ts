@@ -15,7 +15,6 @@ import { countTokens } from '../workers/failover/count-tokens.ts';
 import { relayedText } from '../workers/failover/relayed-text.ts';
 import { heapInUse } from './support/collect-garbage.ts';
 import { callOf } from './support/endpoints/endpoint-call.ts';
-import { productionFiles } from './support/source-files.ts';
 
 /** A text that no module has seen before. */
 const fresh = (length: number) => randomBytes((length * 3) / 4).toString('base64url');
@@ -98,19 +97,3 @@ for (const [name, { rounds, feed }] of Object.entries(modules)) {
     t.true(growth < growthMax, `${growth} bytes`);
   });
 }
-
-test('a cache has a bound, and no list of a module grows', (t) => {
-  const files = productionFiles().filter(({ path }) => !/^ingress\/(console|documentation\/browser)\//.test(path));
-  const created = files.flatMap(({ path, text }) =>
-    [...text.matchAll(/new LRUCache<[\s\S]*?\(([\s\S]*?)\);/g)].map(([, options = '']) => ({ path, options })),
-  );
-  t.true(created.length >= 5);
-  for (const { path, options } of created) t.regex(options, /\bmax: \w+/, path);
-
-  for (const { path, text } of files) {
-    // What a module creates when it is imported lives as long as the process.
-    for (const [, name] of text.matchAll(/^(?:export )?const (\w+)(?:: [^=]+)? = new (?:Map|Set)\b/gm)) {
-      t.notRegex(text, new RegExp(`\\b${name}\\.(set|add)\\(`), path);
-    }
-  }
-});
