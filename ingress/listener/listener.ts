@@ -9,6 +9,7 @@ import {
 } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { untilListening } from '../../shared/process/start-error.ts';
 import { networkOf } from './request-headers.ts';
 
@@ -128,6 +129,7 @@ async function closeServer(
   { graceMs, giveUp }: ClosingOptions,
 ): Promise<void> {
   const closed = once(server, 'close');
+  await acceptArrived(server);
   server.close();
   const grace = setTimeout(giveUp, graceMs);
   const cut = setTimeout(() => server.closeAllConnections(), graceMs + lastAnswersMs);
@@ -143,6 +145,26 @@ async function closeServer(
   clearTimeout(cut);
   clearInterval(sweep);
 }
+
+const turnsMax = 1_000;
+const shortTurnMs = 1;
+
+/**
+ * Resolves right after a turn of the event loop that accepted nothing and did little. The system resets the connections that it has made
+ * and that are not accepted when the socket closes. A proxy may have sent a request into one, and must not send it again.
+ */
+async function acceptArrived(server: Server): Promise<void> {
+  let accepted = 0;
+  const note = () => void accepted++;
+  server.on('connection', note);
+  for (let turns = 0; turns < turnsMax; turns++) {
+    const [acceptedBefore, begunAt] = [accepted, performance.now()];
+    await nextTurn();
+    if (turns > 0 && accepted === acceptedBefore && performance.now() - begunAt < shortTurnMs) break;
+  }
+  server.off('connection', note);
+}
+
 export type ParserError = Error & { code?: string; rawPacket?: Buffer };
 
 export type ConnectionBounds = {

@@ -110,7 +110,7 @@ async function isEngineRunning(): Promise<boolean> {
 }
 
 function provideDebian(): Promise<string> {
-  const packages = ['docker.io', 'containerd', 'runc'];
+  const packages = ['docker.io', 'containerd', 'runc', 'tini'];
   return provideFolder({ name: 'docker', content: packages, root: cacheRoot }, (folder) =>
     unpackByApt(packages, folder),
   );

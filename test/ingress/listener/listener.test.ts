@@ -184,3 +184,26 @@ test('a connection that is unused for KEEP_ALIVE_MS after an answer is closed', 
   await once(socket, 'close'); // Node adds a second
   t.is(inProgress.length, 0);
 });
+
+test('a connection that has arrived and was not accepted yet is served although the listener closes', async (t) => {
+  const { listener, inProgress } = await start(t);
+  const sockets = Array.from({ length: 20 }, () => connect(listener.port, '127.0.0.1'));
+  const failures: string[] = [];
+  for (const socket of sockets) {
+    t.teardown(() => socket.destroy());
+    socket.on('error', (error) => failures.push(error.message));
+    socket.write('GET /late HTTP/1.1\r\nHost: x\r\n\r\n');
+  }
+  const received = sockets.map(receivedBy);
+  const ended = sockets.map((socket) => new Promise((resolve) => socket.once('close', resolve)));
+  await new Promise(process.nextTick); // the system connects each of them now, in this turn
+  const closed = listener.close({ graceMs: 10_000, giveUp: () => t.fail() });
+  await until(() => inProgress.length + failures.length === sockets.length);
+  for (const { answer } of [...inProgress]) answer();
+  await Promise.all([closed, ...ended]);
+  t.deepEqual(failures, []);
+  t.deepEqual(
+    received.map((texts) => texts()),
+    sockets.map(() => ['/late']),
+  );
+});
