@@ -147,7 +147,7 @@ async function closeServer(
 }
 
 const turnsMax = 1_000;
-const shortTurnMs = 1;
+const shortTurnMs = 0.2;
 
 /**
  * Resolves right after a turn of the event loop that accepted nothing and did little. The system resets the connections that it has made
