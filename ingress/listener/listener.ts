@@ -38,7 +38,7 @@ export interface Listener {
    */
   drain(): void;
   /**
-   * Accepts nothing new and waits up to `graceMs` for the requests in progress. Then calls `giveUp`, which must make the remaining ones
+   * Accepts what has arrived, then nothing new, and waits up to `graceMs` for the requests in progress. Then calls `giveUp`, which must make the remaining ones
    * answer. Two seconds later closes all connections.
    */
   close(options: ClosingOptions): Promise<void>;
@@ -129,10 +129,10 @@ async function closeServer(
   { graceMs, giveUp }: ClosingOptions,
 ): Promise<void> {
   const closed = once(server, 'close');
-  await acceptArrived(server);
-  server.close();
   const grace = setTimeout(giveUp, graceMs);
   const cut = setTimeout(() => server.closeAllConnections(), graceMs + lastAnswersMs);
+  await acceptArrived(server);
+  server.close();
   // A connection whose response is already being sent stays open for a next request: it is idle after that response.
   const sweep = setInterval(() => server.closeIdleConnections(), 100);
   // For Node a connection that was never used is not idle, so the close would wait for it.
@@ -146,21 +146,23 @@ async function closeServer(
   clearInterval(sweep);
 }
 
-const turnsMax = 1_000;
+/** On a busy ingress no turn may be short, and connections may arrive without end. */
+const acceptMs = 500;
 const shortTurnMs = 0.2;
 
 /**
- * Resolves right after a turn of the event loop that accepted nothing and did little. The system resets the connections that it has made
- * and that are not accepted when the socket closes. A proxy may have sent a request into one, and must not send it again.
+ * Resolves right after a turn of the event loop that accepted nothing and did little, or after `acceptMs`. The system resets the connections
+ * that it has made and that are not accepted when the socket closes. A proxy may have sent a request into one, and must not send it again.
  */
 async function acceptArrived(server: Server): Promise<void> {
   let accepted = 0;
   const note = () => void accepted++;
   server.on('connection', note);
-  for (let turns = 0; turns < turnsMax; turns++) {
+  await nextTurn();
+  for (const until = performance.now() + acceptMs; performance.now() < until; ) {
     const [acceptedBefore, begunAt] = [accepted, performance.now()];
     await nextTurn();
-    if (turns > 0 && accepted === acceptedBefore && performance.now() - begunAt < shortTurnMs) break;
+    if (accepted === acceptedBefore && performance.now() - begunAt < shortTurnMs) break;
   }
   server.off('connection', note);
 }
