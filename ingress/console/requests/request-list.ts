@@ -7,7 +7,11 @@ import { resultWords } from './request-words.ts';
 
 /** A request, or lines of a batch as one row. */
 export type RequestRow = ShownRequest & Pick<RequestList['data'][number], 'lines'>;
-export type RequestRows = { data: RequestRow[]; hasMore: boolean };
+type RequestRows = { data: RequestRow[]; hasMore: boolean };
+export type LatestRows = RequestRows & {
+  /** The own account has no request at all. */
+  hasNone: boolean;
+};
 
 type ListOptions = {
   filter: RequestFilter;
@@ -41,7 +45,17 @@ export function queryOf(filter: RequestFilter, now: number): Record<string, stri
 const usualCallsMax = 20;
 const pageSizeMax = 100;
 
-export async function readRequests(api: Api, options: ListOptions): Promise<RequestRows> {
+/** A request can come between the two questions; the list is then read once more, so that it is not missed. */
+export async function readLatest(api: Api, options: ListOptions): Promise<LatestRows> {
+  const { filter, signal } = options;
+  const rows = await readRequests(api, options);
+  if (rows.data.length > 0 || filter.account !== undefined) return { ...rows, hasNone: false };
+  const any = await api.call<RequestList>(`${requestsPath({})}?limit=1`, { signal });
+  if (any.data.length === 0) return { ...rows, hasNone: true };
+  return { ...(await readRequests(api, options)), hasNone: false };
+}
+
+async function readRequests(api: Api, options: ListOptions): Promise<RequestRows> {
   const { filter, wanted, signal, callsMax = usualCallsMax, progress } = options;
   const asked = queryOf(filter, Date.now() / 1_000);
   let data: RequestRow[] = [];

@@ -2,7 +2,6 @@ import { h } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Account } from '../../routes/accounts.ts';
 import type { Key } from '../../routes/present-key.ts';
-import type { RequestList } from '../../routes/present-request.ts';
 import type { Api } from '../api/api.ts';
 import { useLoaded, usePolled } from '../api/use-loaded.ts';
 import { saveFile, useDoing } from '../page/actions.ts';
@@ -12,7 +11,7 @@ import { Failure, LoadedView } from '../page/loaded-view.ts';
 import { FirstRequest } from './first-request.ts';
 import { RequestChart } from './request-chart.ts';
 import { Filters, FindForm, RangeChoice } from './request-filters.ts';
-import { type RequestRows, readForExport, readRequests, requestsCsv, requestsPath } from './request-list.ts';
+import { type LatestRows, readForExport, readLatest, requestsCsv } from './request-list.ts';
 import { rangeNameOf, withRange } from './request-range.ts';
 import { RequestTable } from './request-table.ts';
 
@@ -77,31 +76,30 @@ type ListProps = Omit<Props, 'docsUrl'> & { isLive: boolean; keyNames: ReadonlyM
  */
 function List({ api, filter, isLive, keyNames, baseUrl }: ListProps) {
   const [wanted, setWanted] = useState(pageSize);
-  const loaded = useLoaded((signal) => readRequests(api, { filter, wanted, signal }), [wanted]);
-  const rows = loaded.value?.data ?? [];
-  const isMoving = rows.some(({ state }) => state !== 'ended');
-  const hasNone = useHasNone(api, filter, loaded.value !== undefined && rows.length === 0);
+  const loaded = useLoaded((signal) => readLatest(api, { filter, wanted, signal }), [wanted]);
+  const isMoving = loaded.value?.data.some(({ state }) => state !== 'ended') ?? false;
+  const hasNone = loaded.value?.hasNone ?? false;
   const isOnFirstPage = wanted === pageSize;
   usePolled(loaded, {
-    everyMs: isLive || hasNone === true ? liveEveryMs : lookEveryMs,
-    active: isLive || hasNone === true || (isMoving && isOnFirstPage),
+    everyMs: isLive || hasNone ? liveEveryMs : lookEveryMs,
+    active: isLive || hasNone || (isMoving && isOnFirstPage),
   });
   return [
-    h(NewRequests, { ids: loaded.value && rows.map(({ id }) => id), isLive: isLive || hasNone === true }),
-    h(LoadedView<RequestRows>, {
+    h(NewRequests, { ids: loaded.value?.data.map(({ id }) => id), isLive: isLive || hasNone }),
+    h(LoadedView<LatestRows>, {
       loaded,
       what: 'your requests',
       lines: pageSize,
       children: ({ data, hasMore }) => [
-        hasNone === true && h(FirstRequest, { api, baseUrl }),
-        data.length === 0 && hasNone === false && h(NoRequest, { filter }),
+        hasNone && h(FirstRequest, { api, baseUrl }),
+        data.length === 0 && !hasNone && h(NoRequest, { filter }),
         data.length > 0 && h(RequestTable, { caption: 'Requests, latest first', requests: data }),
         h(
           'div',
           { class: 'toolbar' },
           hasMore && h('button', { type: 'button', onClick: () => setWanted(wanted + pageSize) }, 'Show more'),
           data.length > 0 && h(ExportButton, { api, filter, keyNames }),
-          hasNone === false && h(FindForm, { isOwn: filter.account === undefined }),
+          !hasNone && h(FindForm, { isOwn: filter.account === undefined }),
         ),
       ],
     }),
@@ -130,20 +128,6 @@ function ExportButton({ api, filter, keyNames }: ExportProps) {
     doing.busy && h('span', { class: 'quiet' }, `${formatCount(read)} rows read`),
     doing.error !== undefined && h(Failure, { error: doing.error }),
   ];
-}
-
-/** Whether the own account has no request at all; undefined until it is known. Asked only while none is listed. */
-function useHasNone(api: Api, { account }: RequestFilter, isEmpty: boolean): boolean | undefined {
-  const loaded = useLoaded(
-    async (signal) => {
-      if (!isEmpty || account !== undefined) return false;
-      const { data } = await api.call<RequestList>(`${requestsPath({})}?limit=1`, { signal });
-      return data.length === 0;
-    },
-    [isEmpty, account],
-  );
-  if (!isEmpty || loaded.error !== undefined) return false;
-  return loaded.value;
 }
 
 /** A longer range can have some. */

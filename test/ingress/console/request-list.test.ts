@@ -7,6 +7,7 @@ import {
   queryOf,
   type RequestRow,
   readForExport,
+  readLatest,
   requestsCsv,
 } from '../../../ingress/console/requests/request-list.ts';
 
@@ -72,6 +73,21 @@ test('an export reads all pages up to its bound, and knows whether there are mor
   const many = await exported(exportedMax + 1);
   t.deepEqual([many.data.length, many.hasMore], [exportedMax, true]);
   t.false((await exported(exportedMax)).hasMore);
+});
+
+test('a request that comes while the list is read is in it, and an account has none only if nothing came', async (t) => {
+  /** The answers of the list in turn. */
+  const latest = (answers: RequestRow[][], filter = {}) => {
+    const left = [...answers];
+    const call = async () => ({ data: left.shift(), last_id: null, has_more: false });
+    const options = { filter, wanted: 25, signal: new AbortController().signal };
+    return readLatest({ call } as unknown as Api, options);
+  };
+  t.like(await latest([[row]]), { data: [row], hasNone: false });
+  t.like(await latest([[], []]), { data: [], hasNone: true });
+  t.like(await latest([[], [row], [row]]), { data: [row], hasNone: false });
+  t.like(await latest([[], [row], []]), { data: [], hasNone: false });
+  t.like(await latest([[]], { account: 'user:alice' }), { data: [], hasNone: false });
 });
 
 test('the file has what is shown, and no cell begins like a formula', (t) => {
