@@ -16,6 +16,7 @@ import { openRedis } from '../support/open-redis.ts';
 import { exchange } from '../support/raw-http.ts';
 import { head } from '../support/refusal.ts';
 import { openSharedStack } from '../support/shared-stack.ts';
+import { soonEnded } from '../support/soon-ended.ts';
 import { createTopUpClient } from '../support/top-up-client.ts';
 
 const tiers = { model_tiers: ['guest', 'standard'] };
@@ -85,11 +86,10 @@ const ways: Record<string, () => Promise<Answer>> = {
 };
 
 async function askUntilExpired(): Promise<Answer> {
-  const { key: expiring } = await createFurtherKeyClient(keys, 'linker').create({
-    expires_at: Math.ceil(Date.now() / 1_000) + 1,
-  });
+  const account = createFurtherKeyClient(keys, 'linker');
+  const { made } = await soonEnded((expires_at) => account.create({ expires_at }));
   for (;;) {
-    const answer = await keys.models(expiring);
+    const answer = await keys.models(made.key);
     if (answer.status !== 200) return answer;
   }
 }

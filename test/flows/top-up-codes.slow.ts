@@ -12,6 +12,7 @@ import { type Stack, startStack } from '../stack/stack.ts';
 import { createKeyClient, type KeyClient } from '../support/key-client.ts';
 import { openRedis } from '../support/open-redis.ts';
 import { contentsOf } from '../support/redis-contents.ts';
+import { soonEnded } from '../support/soon-ended.ts';
 import { createTopUpClient } from '../support/top-up-client.ts';
 
 const tiers = { model_tiers: ['guest', 'standard'] };
@@ -197,7 +198,8 @@ test('a code that is revoked at the same time is redeemed or revoked, never both
 });
 
 test('a revoked code and one that has expired are not redeemed', async (t) => {
-  const [revoked, expiring] = [await codeOf(10), await codeOf(10, { expires_at: Math.ceil(Date.now() / 1_000) + 1 })];
+  const revoked = await codeOf(10);
+  const { made: expiring } = await soonEnded((expires_at) => codeOf(10, { expires_at }));
   t.like(await clients[0].revoke(revoked.id), { status: 200, body: { state: 'revoked', revoked_by: 'user:olga' } });
   t.like(await clients[1].revoke(revoked.id), { status: 200, body: { state: 'revoked' } });
   t.like(await clients[1].redeem('late', revoked.code), { status: 409 });

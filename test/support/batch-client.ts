@@ -46,14 +46,18 @@ export async function openBatchClient(stack: Service, account: string, key?: str
     return client.batches.create({ input_file_id, endpoint: '/v1/chat/completions', completion_window: '24h' });
   }
 
-  /** Polls the batch until `holds` is true. Fails the test that waits too long. */
-  async function until(id: string, holds: (batch: OpenAI.Batch) => boolean, withinMs = 60_000): Promise<OpenAI.Batch> {
-    const giveUpAt = Date.now() + withinMs;
+  /** Polls the batch until `holds` is true. Fails the test if the batch stands still for `stillMs`. */
+  async function until(id: string, holds: (batch: OpenAI.Batch) => boolean, stillMs = 60_000): Promise<OpenAI.Batch> {
+    let stand = '';
+    let movedAt = Date.now();
     for (;;) {
       // A killed ingress or an unreachable store says nothing about the batch.
       const batch = await client.batches.retrieve(id).catch(() => undefined);
       if (batch !== undefined && holds(batch)) return batch;
-      if (Date.now() > giveUpAt)
+      const latest = JSON.stringify([batch?.status, batch?.request_counts]);
+      if (batch !== undefined && latest !== stand) movedAt = Date.now();
+      if (batch !== undefined) stand = latest;
+      if (Date.now() - movedAt > stillMs)
         throw new Error(`the batch did not reach the expected state: ${JSON.stringify(batch)}`);
       await sleep(100);
     }
@@ -74,7 +78,7 @@ export async function openBatchClient(stack: Service, account: string, key?: str
     upload,
     create,
     until,
-    ended: (id: string, withinMs?: number) => until(id, ({ status }) => over.includes(status), withinMs),
+    ended: (id: string, stillMs?: number) => until(id, ({ status }) => over.includes(status), stillMs),
     /** Every line of a finished batch, those of the error file last. */
     lines: async (batch: OpenAI.Batch) => [
       ...(await read(batch.output_file_id ?? undefined)),

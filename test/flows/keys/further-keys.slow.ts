@@ -2,6 +2,7 @@ import test from 'ava';
 import { type Stack, startStack } from '../../stack/stack.ts';
 import { createFurtherKeyClient } from '../../support/further-key-client.ts';
 import { createKeyClient, fullKey, type KeyClient, masked } from '../../support/key-client.ts';
+import { soonEnded } from '../../support/soon-ended.ts';
 
 let stack: Stack;
 let onA: KeyClient;
@@ -89,17 +90,17 @@ test('the usage of a key is its own', async (t) => {
 
 test('an expired key is KEY_EXPIRED on every route, and lives again with a later end', async (t) => {
   const account = createFurtherKeyClient(onA, 'eve');
-  const soon = Math.ceil(Date.now() / 1000) + 1;
-  const { id, key } = await account.create({ expires_at: soon });
+  const { made, end } = await soonEnded((expires_at) => account.create({ expires_at }));
+  const { id, key } = made;
   t.like(await untilRefused(onB, key), { status: 401, body: { code: 'KEY_EXPIRED' } });
-  t.true(Date.now() >= soon * 1000 - 500, 'not before its end');
+  t.true(Date.now() >= end * 1000 - 500, 'not before its end');
   const answers = [onA.models(key), ask(onB, key), ask(onB, key, '/v1/chat/completions', { model: 'nothing' })];
   const others = [onB.send('GET', '/billing/quota', { bearer: key }), onB.send('GET', '/v1/key', { bearer: key })];
   for (const answer of [...answers, ...others]) t.like(await answer, { status: 401, body: { code: 'KEY_EXPIRED' } });
   t.is((await account.get(id)).body.state, 'expired');
   t.like(await account.rotate(id), { status: 409 });
-  t.like(await account.change(id, { expires_at: soon }), { status: 400, body: { code: 'VALIDATION_ERROR' } });
-  t.is((await account.change(id, { expires_at: soon + 3_600 })).body.state, 'active');
+  t.like(await account.change(id, { expires_at: end }), { status: 400, body: { code: 'VALIDATION_ERROR' } });
+  t.is((await account.change(id, { expires_at: end + 3_600 })).body.state, 'active');
   for (const client of [onA, onB]) t.is((await client.models(key)).status, 200);
 });
 

@@ -3,6 +3,7 @@ import { makeKey, maskKey } from '../../../ingress/authentication/api-key.ts';
 import type { Route } from '../../support/documented-answers.ts';
 import { createFurtherKeyClient } from '../../support/further-key-client.ts';
 import type { KeyClient } from '../../support/key-client.ts';
+import { soonEnded } from '../../support/soon-ended.ts';
 import { as, type Case, conflict, fieldCases, forbidden, invalid, invalidKey, limited, notFound, ok } from './case.ts';
 import type { Cast, CastParts } from './open-cases.ts';
 
@@ -42,7 +43,7 @@ export async function createDefaultKeyCast({ stack, keys }: CastParts) {
 export async function createFurtherKeyCast(keys: KeyClient) {
   const mine = createFurtherKeyClient(keys, 'further');
   const another = createFurtherKeyClient(keys, 'another');
-  const expiring = await mine.create({ expires_at: Math.ceil(Date.now() / 1_000) + 1 });
+  const { made: expiring } = await soonEnded((expires_at) => mine.create({ expires_at }));
   const active = await mine.create();
   const [revoked, rotated, toRevoke] = [await mine.create(), await mine.create(), await mine.create()];
   await mine.revoke(revoked.id);
