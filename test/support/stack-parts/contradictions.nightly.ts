@@ -53,6 +53,11 @@ test('finds nothing in repeated calls of a busy backend, which are one attempt',
   t.deepEqual(contradictionsIn({ ...truth, ...busyFirst, calls: [busyCall, busyCall, call] }), []);
 });
 
+test('finds nothing in a backend that a lost run found busy', (t) => {
+  const lostFirst = kept({ attempts: [{ run: 1, outcome: 'lost' }, ...attempts], runs: 2 });
+  t.deepEqual(contradictionsIn({ ...truth, ...lostFirst, calls: [busyCall, busyCall, busyCall, call] }), []);
+});
+
 test('finds nothing in the beginning of an answer if the client left or got an error frame', (t) => {
   const text = answer.slice(0, 9);
   t.deepEqual(contradictionsIn({ ...truth, asked: [{ ...asked, ending: 'left', at: 0, text }] }), []);
@@ -105,6 +110,10 @@ const lies: Record<string, Partial<Evidence>> = {
   'a failed call beside a busy one': {
     ...kept({ attempts: [{ run: 1, backend: 'onprem-a', outcome: 'busy' }, ...attempts] }),
     calls: [busyCall, { ...busyCall, status: 500 }, call],
+  },
+  'more failed calls than a lost run makes': {
+    ...kept({ attempts: [{ run: 1, outcome: 'lost' }, ...attempts], runs: 2 }),
+    calls: [...Array.from({ length: 3 }, () => ({ ...busyCall, status: 500 })), call],
   },
   'a charge above the produced tokens': kept({ completionTokens: 8, chargedTokens: 13 }),
   'an estimate of more tokens than were written': {

@@ -57,18 +57,21 @@ function isText({ ending, text, ...asked }: Extract<AskedRequest, { text: string
 /** A run may call a backend in each of its rounds over the backends. */
 const roundsMax = 2;
 
-/** Each call is the charged one, a failed attempt, or one of a lost run. Calls that find a backend busy are one attempt together. */
+/**
+ * Each call is the charged one, a failed attempt, or one of a lost run. Calls that find a backend busy are one attempt together, of which a
+ * lost run leaves nothing.
+ */
 function wrongCalls(requestId: string, calls: readonly BackendCall[], record: UsageRecord | undefined): string[] {
   if (record === undefined) return [`${requestId}: no record of ${calls.length} calls: ${show(calls[0])}`];
   const lostRuns = record.attempts.filter(({ outcome }) => outcome === 'lost').length;
   return [...Map.groupBy(calls, ({ backend }) => backend)].flatMap(([backend, made]) => {
     const attempts = record.attempts.filter((attempt) => attempt.backend === backend);
-    const foundBusy = attempts.some(({ outcome }) => outcome === 'busy');
+    const foundBusy = lostRuns > 0 || attempts.some(({ outcome }) => outcome === 'busy');
     const counted = foundBusy ? made.filter(({ status }) => status !== 429) : made;
     const recorded = foundBusy ? attempts.filter(({ outcome }) => outcome !== 'busy') : attempts;
     if (counted.length <= recorded.length + lostRuns * roundsMax) return [];
     return [
-      `${requestId}: ${backend} was called ${made.length} times, the record has ${attempts.length}: ${show(record)}`,
+      `${requestId}: ${backend} was called ${made.length} times (${made.map(({ status }) => status)}), the record has ${attempts.length}: ${show(record)}`,
     ];
   });
 }
