@@ -38,8 +38,8 @@ export interface Listener {
    */
   drain(): void;
   /**
-   * Accepts what has arrived, then nothing new, and waits up to `graceMs` for the requests in progress. Then calls `giveUp`, which must make the remaining ones
-   * answer. Two seconds later closes all connections.
+   * Accepts what has arrived, then nothing new, and waits up to `graceMs` for the requests in progress. Then calls `giveUp`, which must make
+   * the remaining ones answer. Two seconds later closes all connections.
    */
   close(options: ClosingOptions): Promise<void>;
 }

@@ -393,9 +393,9 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
       }
     },
   },
-  'the audit trail of all accounts': {
+  'the audit trail, filtered': {
     account: 'olga',
-    fragment: 'audit?account=user%3Aaudited', // others write to the trail of all accounts
+    fragment: 'audit?account=user%3Aaudited', // the other tests write to that of all accounts
     async fill({ page }) {
       const long = 'a very long reason with many words '.repeat(13);
       await createKeyClient(stack()).change('user:audited', { suspended: true, reason: long });

@@ -48,15 +48,15 @@ export async function openBatchClient(stack: Service, account: string, key?: str
 
   /** Polls the batch until `holds` is true. Fails the test if the batch stands still for `stillMs`. */
   async function until(id: string, holds: (batch: OpenAI.Batch) => boolean, stillMs = 60_000): Promise<OpenAI.Batch> {
-    let stand = '';
+    let latest = '';
     let movedAt = Date.now();
     for (;;) {
       // A killed ingress or an unreachable store says nothing about the batch.
       const batch = await client.batches.retrieve(id).catch(() => undefined);
       if (batch !== undefined && holds(batch)) return batch;
-      const latest = JSON.stringify([batch?.status, batch?.request_counts]);
-      if (batch !== undefined && latest !== stand) movedAt = Date.now();
-      if (batch !== undefined) stand = latest;
+      const present = batch === undefined ? latest : JSON.stringify([batch.status, batch.request_counts]);
+      if (present !== latest) movedAt = Date.now();
+      latest = present;
       if (Date.now() - movedAt > stillMs)
         throw new Error(`the batch did not reach the expected state: ${JSON.stringify(batch)}`);
       await sleep(100);

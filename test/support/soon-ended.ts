@@ -1,16 +1,14 @@
-/** Longer ones are for a busy machine, where a call can arrive after its end. */
-const aheadSeconds = [1, 2, 4, 8, 16, 32];
-
-/** What `make` makes with an end, in seconds since 1970, that comes as soon as can be. It fails if its end is not in the future. */
+/**
+ * What `make` makes with an end, in seconds since 1970, that comes soon. On a busy machine the end can come before the call, which then
+ * fails: it is made again, with a later end.
+ */
 export async function soonEnded<Made>(make: (end: number) => Promise<Made>): Promise<{ made: Made; end: number }> {
-  let failure: unknown;
-  for (const ahead of aheadSeconds) {
-    const end = Math.ceil(Date.now() / 1_000) + ahead;
+  for (let aheadSeconds = 1; ; aheadSeconds *= 2) {
+    const end = Math.ceil(Date.now() / 1_000) + aheadSeconds;
     try {
       return { made: await make(end), end };
     } catch (error) {
-      failure = error;
+      if (Date.now() < end * 1_000) throw error;
     }
   }
-  throw failure;
 }

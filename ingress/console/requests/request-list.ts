@@ -45,7 +45,10 @@ export function queryOf(filter: RequestFilter, now: number): Record<string, stri
 const usualCallsMax = 20;
 const pageSizeMax = 100;
 
-/** A request can come between the two questions; the list is then read once more, so that it is not missed. */
+/**
+ * Asks whether the account has any request only if none is listed. If the first one came between these two calls, the list is read again, so
+ * that it is not missed.
+ */
 export async function readLatest(api: Api, options: ListOptions): Promise<LatestRows> {
   const { filter, signal } = options;
   const rows = await readRequests(api, options);

@@ -175,6 +175,19 @@ test('a listener that drains accepts connections and serves them, and closes eac
   }
 });
 
+test('the listener closes although no turn of the event loop is short', async (t) => {
+  const { listener } = await start(t);
+  let isClosed = false;
+  const turn = () => {
+    for (const until = performance.now() + 1; performance.now() < until; );
+    if (!isClosed) setImmediate(turn);
+  };
+  turn();
+  await listener.close({ graceMs: 10_000, giveUp: () => t.fail() });
+  isClosed = true;
+  await t.throwsAsync(once(connect(listener.port, '127.0.0.1'), 'connect'), { code: 'ECONNREFUSED' });
+});
+
 test('a connection that is unused for KEEP_ALIVE_MS after an answer is closed', async (t) => {
   const { inProgress, open } = await start(t, {}, 1);
   const socket = await open();
