@@ -13,6 +13,7 @@ import {
   type ReplyBuffer,
   type ReplyEvent,
   type TakenCount,
+  type TextWriter,
 } from './reply-buffer.ts';
 
 /** Where a job is: before its start in the queue of its model, then at the control stream of its worker. */
@@ -285,6 +286,8 @@ export type ExpectedRequest = {
 export interface ExpectedReply {
   /** Returns the next event, or throws the `ApiError` for the client. */
   next(): Promise<ReplyEvent>;
+  /** While `next` waits, this writes short texts in its place. */
+  writeTextWith(writer: TextWriter): void;
   /** Resolves when no further reply can arrive. */
   ended: Promise<void>;
   /** The client has read this many bytes of a body that has `length` bytes and comes in pieces. */

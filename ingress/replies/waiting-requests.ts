@@ -69,7 +69,8 @@ export function createWaitingRequests(
       const request = createWaitingRequest(expected, effects);
       waiting.set(expected.lease.requestId, request);
       return {
-        next: () => request.buffer.next(),
+        next: request.buffer.next,
+        writeTextWith: request.buffer.writeTextWith,
         ended: request.ended.promise,
         taken: request.taken.add,
         abandon() {

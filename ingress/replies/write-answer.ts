@@ -41,7 +41,7 @@ const silenceMs = 15_000;
  */
 export async function writeEventStream(
   ctx: AppContext,
-  reply: Pick<ExpectedReply, 'next'>,
+  reply: Pick<ExpectedReply, 'next' | 'writeTextWith'>,
   { heldBackMs, ending, headers = {}, clock = systemClock }: StreamOptions,
 ): Promise<TokenUsage | undefined> {
   const first = reply.next();
@@ -52,13 +52,15 @@ export async function writeEventStream(
   const silence = watchSilence(clock, () => comment(ctx.res, frame(waitingComment)));
   try {
     if (!isThere) comment(ctx.res, frame(waitingComment));
-    let event = await first;
-    for (; event.kind === 'chunk'; event = await reply.next()) {
-      ending.follow?.(event.text);
+    const framed = (text: string) => {
+      ending.follow?.(text);
       noteText(ctx);
       silence.broken();
-      await writeWithin(ctx.res, frame(event.text));
-    }
+      return frame(text);
+    };
+    let event = await first;
+    reply.writeTextWith((text) => writeNow(ctx.res, () => framed(text)));
+    for (; event.kind === 'chunk'; event = await reply.next()) await writeWithin(ctx.res, framed(event.text));
     if (event.kind !== 'end') throw new Error('a piece of a body arrived in a stream');
     end(ctx.res, frame(ending.complete()) + last);
     return event.usage;
@@ -70,6 +72,13 @@ export async function writeEventStream(
   } finally {
     silence.end();
   }
+}
+
+/** Writes to the connection of a response, whose head was sent. Returns false if it has to take what was written before. */
+function writeNow({ socket }: ServerResponse, text: () => string): boolean {
+  if (socket === null || socket.destroyed || socket.writableNeedDrain) return false;
+  socket.write(text());
+  return true;
 }
 
 /** A client that has not read what was sent before needs no comment. */

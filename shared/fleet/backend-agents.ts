@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { Agent, buildConnector } from 'undici';
 import { readTlsFiles, secureContextOf, type TlsFiles, type TlsTexts } from '../plan-file/backend-files.ts';
 import type { Backend } from '../plan-file/plan-file.ts';
+import { gatherReads, onread } from './gather-reads.ts';
 
 /**
  * `onUnreadable`: called once until the certificates can be used again, while the earlier ones stay in use. The error has nothing of the
@@ -81,5 +82,15 @@ function createAgent({ connectMs, onUnreadable, files }: Deps & { files: TlsFile
 
 function createConnector(timeout: number, texts: TlsTexts | undefined): Connector {
   const tls = texts === undefined ? {} : { secureContext: secureContextOf(texts) };
-  return { timeout, texts, connect: buildConnector({ timeout, ...tls }) };
+  const connect = buildConnector({ timeout, onread, ...tls });
+  return {
+    timeout,
+    texts,
+    connect(options, callback) {
+      connect(options, (...[error, socket]) => {
+        if (socket) gatherReads(socket); // after an error it has none, whatever its type says
+        callback(...([error, socket] as Parameters<buildConnector.Callback>));
+      });
+    },
+  };
 }

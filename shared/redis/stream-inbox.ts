@@ -40,7 +40,7 @@ const unavailableMsMax = 3_000;
 const blockMs = 2_000;
 /** An entry can be a frame of many replies. */
 const entriesPerRead = 128;
-/** Each read costs a command, and wakes this process up. */
+/** Each read costs a command, and wakes this process up. Entries of many writers that come more often are read together. */
 const defaultGatherMs = 5;
 /** Under load, trimming after each read would be as much work as the read. */
 const trimEveryMs = 50;
@@ -101,6 +101,7 @@ function createRead(
 
   return async function readOnce() {
     const { key, lastId } = stream;
+    const askedAt = performance.now();
     const answer = await reader.xread('COUNT', entriesPerRead, 'BLOCK', blockMs, 'STREAMS', key, lastId);
     const readAt = performance.now();
     const entries = answer?.[0]?.[1] ?? [];
@@ -117,7 +118,7 @@ function createRead(
     }
     if (entries.length > 0) trimSoon();
     const waitMs = readAt + gatherMs - performance.now();
-    if (moreFollows && waitMs > 0) await sleep(waitMs, undefined, { signal });
+    if (moreFollows && waitMs > 0 && readAt < askedAt + gatherMs) await sleep(waitMs, undefined, { signal });
   };
 }
 

@@ -232,7 +232,7 @@ async function measureReplies(redis: Redis): Promise<Bytes> {
       tokens: 5,
     } as const;
     if ((await redis.exists(key)) === 0) await redis.xadd(key, '*', 'opened', '1');
-    await frames.post(key, [reply], { isUrgent: true }).sent;
+    await frames.post(key, [reply]).sent;
   };
   return bySize((bytes) => bytesEach(redis, { count: 500, create: () => append(bytes) }));
 }

@@ -73,11 +73,12 @@ export function createCallBackend({
     return { dispatcher: agents.of(call.backend), signal: call.signal, request: requestOf(call, accept) };
   }
 
-  function expectBytes<Result>({ expectWithin, fail }: Exchange<Result>): void {
+  function expectBytes<Result>(answer: Exchange<Result>): void {
     const { idleMs } = timeouts();
-    expectWithin(idleMs, () =>
-      fail(new BackendError('idle_timeout', `nothing for ${idleMs} ms`, { waitedMs: idleMs })),
-    );
+    answer.expectWithin(idleMs, () => {
+      if (answer.hasUnread()) expectBytes(answer);
+      else answer.fail(new BackendError('idle_timeout', `nothing for ${idleMs} ms`, { waitedMs: idleMs }));
+    });
   }
 
   /** A backend that gives tokens to other calls is not silent, but busy (contract.md#ms16-silence): the call waits up to its deadline. */
@@ -201,6 +202,7 @@ function readByFirstByte({
       reader = readerOf(kindOf(bytes[begin] ?? 0));
       reader.take(bytes.subarray(begin));
     },
+    isFlowing: () => reader?.isFlowing?.() === true,
     end: () => (reader ?? readerOf('events')).end(),
     breakOff: (error) => (reader ?? readerOf('events')).breakOff(error),
   };

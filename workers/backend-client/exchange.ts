@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { type Dispatcher, errors } from 'undici';
 import { inTurn } from '../../shared/concurrency/in-turn.ts';
 import { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
+import { type Flow, parsedFlow } from '../../shared/fleet/gather-reads.ts';
 import type { Source } from '../../shared/process/held-bytes.ts';
 
 /** One HTTP call, as the reader of its answer sees it. Only the first outcome counts. */
@@ -12,6 +13,8 @@ export interface Exchange<Result> extends Pick<TimeLimit, 'expectWithin' | 'rela
   stop(result: Result): void;
   fail(error: unknown): void;
   isOver(): boolean;
+  /** Whether bytes have arrived that are read at the next tick. */
+  hasUnread(): boolean;
   /** Stops reading until `resume`. Bytes that were already read still arrive. */
   pause(): void;
   resume(): void;
@@ -24,6 +27,8 @@ export interface Exchange<Result> extends Pick<TimeLimit, 'expectWithin' | 'rela
 /** Reads the body of an answer. An error that it throws fails the exchange. */
 export interface BodyReader {
   take(bytes: Buffer): void;
+  /** Whether a text has begun, so that further bytes may wait for a tick. */
+  isFlowing?(): boolean;
   end(): void;
   /** The body broke off before its end. */
   breakOff(error: BackendError): void;
@@ -85,6 +90,7 @@ export function exchange<Result>(deps: ExchangeOptions<Result>): Promise<Result>
     },
     fail,
     isOver: call.isSettled,
+    hasUnread: () => call.flow?.waits === true,
     pause: call.pause,
     resume: call.resume,
     expectWithin: timeLimit.expectWithin,
@@ -131,6 +137,8 @@ function createCall() {
 
   return {
     timeLimit,
+    /** Its connection, once the head has arrived. */
+    flow: undefined as Flow | undefined,
     close,
     pause,
     resume,
@@ -228,6 +236,7 @@ function createHandler({
     onResponseStart(_, status, headers) {
       if (status < 200 || call.isSettled()) return;
       beginTurn();
+      call.flow = parsedFlow();
       read(() => {
         reader = readerOf({ status, headers });
       });
@@ -235,9 +244,11 @@ function createHandler({
     onResponseData(_, bytes) {
       if (call.isSettled()) call.skip(bytes.length);
       else read(() => reader?.take(bytes));
+      if (call.flow !== undefined) call.flow.isFlowing = reader?.isFlowing?.() === true && !call.isSettled();
       takeTurns(bytes.length);
     },
     onResponseEnd() {
+      if (call.flow !== undefined) call.flow.isFlowing = false;
       call.end();
       if (!call.isSettled()) read(() => reader?.end());
     },

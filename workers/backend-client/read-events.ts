@@ -89,6 +89,7 @@ export function readEvents({
       if (isBusy) kept.add(bytes.length);
       else takeEvents();
     },
+    isFlowing: reader.begun,
     end() {
       isEnded = true;
       if (!isBusy) takeEvents();

@@ -14,13 +14,13 @@ import { type AnswerBody, bytesOfBody, type PieceOptions, sendPieces, textOfBody
 
 /** Sends the replies of one run of a job to its ingress, in order and numbered. */
 export interface ReplySender {
-  /** Is sent before the next reply, after at most 15 ms. It is left out if the next reply is the last one. */
+  /** Is sent before the next reply, after at most 10 ms. It is left out if the next reply is the last one. */
   started(control: string, queueMs: number): void;
   /**
-   * Text for the client, and at least how many tokens the model has written up to its end. The first text is sent at once, further
-   * text within a few milliseconds. Await the returned promise before sending more.
+   * Text for the client, and at least how many tokens the model has written up to its end. It is sent at the end of this turn of the event
+   * loop. If a promise is returned, await it before sending more.
    */
-  chunk(text: string, tokens: number): Promise<void>;
+  chunk(text: string, tokens: number): Promise<void> | undefined;
   /**
    * Both resolve when the reply is in the stream, or when that stream has no reader any more. `finalEvents` arrive together with the end,
    * or not at all: after an event that says that the stream is complete, no error may come. A large body is sent in pieces, as its client
@@ -56,30 +56,33 @@ type SenderOptions = PostOptions & {
   pieces?: PieceOptions;
 };
 
+/** The text that was posted last, and its length. */
+type WaitingText = { characters: number; posted: PostedReply | undefined };
+
 export function createReplySender(deps: SenderOptions): ReplySender {
   const { onFirstText, served = () => undefined } = deps;
   const { post, latest, isGone } = createPost(deps);
-  let latestText: { posted: PostedReply; characters: number } | undefined;
+  let latestText: WaitingText | undefined;
   let tokensSent = 0;
   let unsent = 0;
 
-  const opening = createOpening((content) => post([content], { isUrgent: false }));
+  const opening = createOpening((content) => post([content]));
 
   /** The last reply needs no opening before it: it has all that the ingress still needs. */
   function sendLast(content: ReplyContent): Promise<void> {
     opening.take();
-    if (!isGone()) post([latestText === undefined ? withServed(content, served()) : content], { isUrgent: true });
+    if (!isGone()) post([latestText === undefined ? withServed(content, served()) : content]);
     return latest();
   }
 
   function sendEnd(finalEvents: string, ending: ReplyContent): Promise<void> {
     if (isGone() || finalEvents === '') return sendLast(ending);
-    post([...textReplies(finalEvents, tokensSent), ending], { isUrgent: true });
+    post([...textReplies(finalEvents, tokensSent), ending]);
     return latest();
   }
 
   async function sendPiece(data: string, bytes: number): Promise<void> {
-    if (!isGone()) post([...opening.take(), { kind: 'piece', data, bytes }], { isUrgent: true });
+    if (!isGone()) post([...opening.take(), { kind: 'piece', data, bytes }]);
     await latest();
   }
 
@@ -96,31 +99,30 @@ export function createReplySender(deps: SenderOptions): ReplySender {
 
   /** A chunk, after the opening unless that was sent. */
   function textReplies(text: string, tokens: number): ReplyContent[] {
-    const isFirst = latestText === undefined;
-    if (isFirst) onFirstText?.();
     const content: ReplyContent = { kind: 'chunk', data: text, tokens };
-    return [...opening.take(), isFirst ? withServed(content, served()) : content];
+    if (latestText !== undefined) return [content];
+    onFirstText?.();
+    return [...opening.take(), withServed(content, served())];
   }
 
   function postText(text: string, tokens: number): void {
-    const posted = post(textReplies(text, tokens), { isUrgent: latestText === undefined });
-    const waiting = { posted, characters: text.length };
+    const replies = textReplies(text, tokens);
+    const waiting: WaitingText = { characters: text.length, posted: undefined };
     latestText = waiting;
-    const onSent = () => {
+    waiting.posted = post(replies, () => {
       unsent -= waiting.characters;
-    };
-    posted.sent.then(onSent, onSent);
+    });
   }
 
   return {
     started: (control, queueMs) => opening.sendLater({ kind: 'started', data: { control, queueMs } }),
-    async chunk(text, tokens) {
-      if (isGone() || text === '') return;
+    chunk(text, tokens) {
+      if (isGone() || text === '') return undefined;
       tokensSent = tokens;
       unsent += text.length;
-      if (latestText?.posted.add(text, tokens)) latestText.characters += text.length;
+      if (latestText?.posted?.add(text, tokens)) latestText.characters += text.length;
       else postText(text, tokens);
-      if (unsent > unsentCharactersMax) await latest();
+      return unsent > unsentCharactersMax ? latest() : undefined;
     },
     end: ({ finalEvents = '', body, usage }) =>
       body === undefined ? sendEnd(finalEvents, { kind: 'end', data: { usage } }) : sendBody(body, usage),
@@ -133,20 +135,25 @@ export function createReplySender(deps: SenderOptions): ReplySender {
 function createPost({ frames, replyTo, requestId, run, onGone }: PostOptions) {
   let sequence = 0;
   let gone = false;
-  let latest: Promise<void> = Promise.resolve();
+  let latest: Promise<unknown> = Promise.resolve();
+
+  function noteSent(isThere: boolean): void {
+    if (isThere || gone) return;
+    gone = true;
+    onGone();
+  }
+
   return {
-    latest: () => latest,
+    latest: async (): Promise<void> => void (await latest),
     isGone: () => gone,
-    post(contents: readonly ReplyContent[], how: { isUrgent: boolean }): PostedReply {
+    /** `onSettled` is called when they are in the stream, or cannot be sent. */
+    post(contents: readonly ReplyContent[], onSettled = () => {}): PostedReply {
       const replies = contents.map((content) => ({ request: requestId, run, sequence: sequence++, ...content }));
-      const posted = frames.post(replyTo, replies, how);
-      latest = posted.sent.then((isThere) => {
-        if (isThere || gone) return;
-        gone = true;
-        onGone();
+      const posted = frames.post(replyTo, replies, (isThere) => {
+        onSettled();
+        noteSent(isThere);
       });
-      // A failed send is handled where the latest is awaited. An earlier one that is not awaited must not end the process.
-      latest.catch(() => {});
+      latest = posted.sent;
       return posted;
     },
   };
@@ -182,7 +189,7 @@ const script = loadLua(new URL('./append-entry.lua', import.meta.url), {
   args: 'lengthMax ...fields',
 });
 
-/** A reply that waits in a frame, or was sent with it. */
+/** Replies that wait in a frame, or were sent with it. */
 export interface PostedReply {
   /** False if the stream is gone. Fails as Redis does. */
   sent: Promise<boolean>;
@@ -190,8 +197,6 @@ export interface PostedReply {
   add(text: string, tokens: number): boolean;
 }
 
-/** Each frame costs a command, a wake-up and a read (contract.md#p2-frames, decisions.md#frames). Text waits this long for more text. */
-const gatherMs = 5;
 /** Larger replies are sent alone. In UTF-16 code units. */
 const frameCharactersMax = 65_536;
 const frameRepliesMax = 256;
@@ -201,21 +206,34 @@ const streamCharactersMax = 134_217_728;
 /** If there are more, idle ones are forgotten. */
 const streamsKeptMax = 1_000;
 
-type Frame = { replies: Reply[]; characters: number; isUrgent: boolean; sent: PromiseWithResolvers<boolean> };
+/** `isThere`: false if the stream is gone. True if that is not known, because Redis did not take the frame. */
+type OnSettled = (isThere: boolean) => void;
+type Frame = {
+  replies: Reply[];
+  characters: number;
+  settled: OnSettled[];
+  sent: PromiseWithResolvers<boolean>;
+};
 
 /** `entryCharacters`: the average of the latest entries. `appending`: settles when all frames so far are in the stream. */
 type Stream = {
   key: string;
   frame: Frame | undefined;
-  sentAt: number;
-  timer: NodeJS.Timeout | undefined;
   entryCharacters: number;
   appending: Promise<unknown> | undefined;
 };
 
-/** Sends the replies of all runs of this worker to the ingresses that wait for them. */
-export function createReplyFrames(deps: { redis: Redis; charactersMax?: number; now?: () => number }) {
-  const { redis, charactersMax = streamCharactersMax, now = () => performance.now() } = deps;
+/**
+ * Sends the replies of all runs of this worker to the ingresses that wait for them: to each in one frame at the end of a turn of the event
+ * loop, because a frame costs a command, a wake-up and a read (contract.md#p2-frames, decisions.md#frames).
+ */
+export function createReplyFrames({
+  redis,
+  charactersMax = streamCharactersMax,
+}: {
+  redis: Redis;
+  charactersMax?: number;
+}) {
   const streams = createStreams();
   const append = createAppend({ redis, charactersMax, onGone: streams.forget });
 
@@ -226,18 +244,19 @@ export function createReplyFrames(deps: { redis: Redis; charactersMax?: number; 
       if (hasRoom && frame.characters + characters <= frameCharactersMax) return frame;
       send(stream, frame);
     }
-    const sent = Promise.withResolvers<boolean>();
-    sent.promise.catch(() => {}); // senders handle it where they await it
-    stream.frame = { replies: [], characters: 0, isUrgent: false, sent };
-    return stream.frame;
+    return openFrame(stream);
   }
 
-  function schedule(stream: Stream, frame: Frame, isUrgent: boolean): void {
-    if (frame.isUrgent) return;
-    const waitMs = stream.sentAt + gatherMs - now();
-    frame.isUrgent = isUrgent || waitMs <= 0;
-    if (frame.isUrgent) atEndOfTurn(() => sendInTurn(stream, frame), 'gather');
-    else stream.timer ??= setTimeout(() => sendInTurn(stream, frame), waitMs);
+  function openFrame(stream: Stream): Frame {
+    const frame: Frame = { replies: [], characters: 0, settled: [], sent: Promise.withResolvers() };
+    const settle = (isThere: boolean) => {
+      for (const onSettled of frame.settled) onSettled(isThere);
+    };
+    // A failed send is handled where it is awaited.
+    frame.sent.promise.then(settle, () => settle(true));
+    stream.frame = frame;
+    atEndOfTurn(() => sendInTurn(stream, frame), 'gather');
+    return frame;
   }
 
   /** A frame that has to wait takes in what is posted meanwhile. */
@@ -248,26 +267,21 @@ export function createReplyFrames(deps: { redis: Redis; charactersMax?: number; 
 
   function send(stream: Stream, frame: Frame): void {
     if (stream.frame !== frame) return;
-    clearTimeout(stream.timer);
-    stream.timer = undefined;
     stream.frame = undefined;
-    stream.sentAt = now();
     frame.sent.resolve(append(stream, frame));
   }
 
   return {
-    /**
-     * Sends these replies to this stream, all in the next frame: urgent ones at the end of this turn of the event loop, others at most 5 ms
-     * after the last frame. Replies to one stream keep their order.
-     */
-    post(replyTo: string, replies: readonly Reply[], { isUrgent }: { isUrgent: boolean }): PostedReply {
+    /** Sends these replies to this stream, all in the next frame. Replies to one stream keep their order. */
+    post(replyTo: string, replies: readonly Reply[], onSettled: OnSettled = () => {}): PostedReply {
       const stream = streams.get(replyTo);
-      const characters = replies.reduce((sum, reply) => sum + charactersOf(reply), 0);
+      let characters = 0;
+      for (const reply of replies) characters += charactersOf(reply);
       const frame = frameFor(stream, replies.length, characters);
       frame.replies.push(...replies);
       frame.characters += characters;
+      frame.settled.push(onSettled);
       if (frame.characters >= frameCharactersMax) send(stream, frame);
-      else schedule(stream, frame, isUrgent);
       return {
         sent: frame.sent.promise,
         add(text, tokens) {
@@ -332,14 +346,7 @@ function createStreams() {
       const known = streams.get(key);
       if (known !== undefined) return known;
       if (streams.size >= streamsKeptMax) forgetIdle();
-      const stream = {
-        key,
-        frame: undefined,
-        sentAt: Number.NEGATIVE_INFINITY,
-        timer: undefined,
-        entryCharacters: 0,
-        appending: undefined,
-      };
+      const stream = { key, frame: undefined, entryCharacters: 0, appending: undefined };
       streams.set(key, stream);
       return stream;
     },

@@ -32,7 +32,7 @@ async function start(t: ExecutionContext): Promise<Subject> {
   const response = Promise.withResolvers<ServerResponse>();
   const app = new Koa<RequestState>();
   app.use(async (ctx) => {
-    const reply = { next: () => buffer.next(), abandon: () => {} };
+    const reply = { next: buffer.next, writeTextWith: buffer.writeTextWith, abandon: () => {} };
     response.resolve(ctx.res);
     written.resolve(writeEventStream(ctx, reply, { ending: doneEnding, heldBackMs: 10_000 }));
     await written.promise;
@@ -104,6 +104,32 @@ test('a client that reads slowly gets everything', async (t) => {
   }
   t.true(length > 5 * text.length);
   await subject.written;
+});
+
+test('short texts are written at once until the connection is full, and arrive in order', async (t) => {
+  const { port, buffer, response: answered, written } = await start(t);
+  const socket = connect(port, '127.0.0.1').pause();
+  socket.write('GET / HTTP/1.0\r\n\r\n');
+  const response = await answered;
+  const sent: string[] = [];
+  const send = async () => {
+    const text = event(`${sent.length} ${'x'.repeat(15_000)}`);
+    t.true(buffer.push({ kind: 'chunk', text }));
+    sent.push(text);
+    await turn();
+  };
+  await send();
+  const { bytesWritten = 0 } = response.socket ?? {};
+  const second = send();
+  t.true((response.socket?.bytesWritten ?? 0) >= bytesWritten + 15_000, 'in the same turn');
+  await second;
+  while (!response.socket?.writableNeedDrain) await send();
+  for (let more = 0; more < 10; more++) await send();
+  buffer.push({ kind: 'end', body: undefined, usage });
+  let received = '';
+  for await (const bytes of socket.setEncoding('utf8')) received += String(bytes);
+  t.is(received.slice(received.indexOf('\r\n\r\n') + 4), `${sent.join('')}data: [DONE]\n\n`);
+  t.deepEqual(await written, usage);
 });
 
 test.serial('a client that disconnects ends the writing immediately, without usage', async (t) => {

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import test from 'ava';
+import { atTick } from '../../../shared/concurrency/at-tick.ts';
 import { startModelServer } from '../../stack/model-server.ts';
 import { openBackend, readThrough } from '../../support/backend-calls.ts';
 import { rawAnswer, startRawBackend } from '../../support/raw-backend.ts';
@@ -184,4 +185,68 @@ test('a call whose signal is already aborted sends nothing', async (t) => {
   await once(probe, 'connect');
   probe.destroy();
   t.is(server.requests(), 0);
+});
+
+const chunked = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
+/** Resolves in a tick, together with what waits for it: what arrives now waits for the next one. */
+const ticked = () => new Promise<void>((resolve) => atTick(resolve));
+
+/** How each answer ends after two tokens. The second one waits for a tick when the end comes. */
+const ends: [title: string, end: (socket: Socket) => unknown, error: object | undefined][] = [
+  ['[DONE]', (socket) => socket.write(`${chunked('data: [DONE]\n\n')}0\r\n\r\n`), undefined],
+  ['the end of the connection', (socket) => socket.end(), { fault: 'connection' }],
+  ['the loss of the connection', (socket) => socket.resetAndDestroy(), { fault: 'connection' }],
+];
+
+for (const [title, end, error] of ends) {
+  test(`a token that waits for a tick counts before ${title}`, async (t) => {
+    await using server = await startRawBackend(async (socket) => {
+      socket.write(rawAnswer(token, { ended: false }));
+      await begun.promise;
+      await ticked();
+      socket.write(chunked(token), () => end(socket));
+    });
+    await using backend = openBackend(server.url);
+    const begun = Promise.withResolvers<void>();
+    const { text, error: found } = await readThrough((onReady) =>
+      backend.stream()((ready) => {
+        onReady(ready);
+        begun.resolve();
+      }),
+    );
+    t.is(text.split('"content":"a"').length - 1, 2);
+    if (error === undefined) t.is(found, undefined);
+    else t.like(found, error);
+  });
+}
+
+test('the first token of an answer is read at once, further ones together with other tasks of the tick', async (t) => {
+  const seen: string[] = [];
+  let answers = 0;
+  await using server = await startRawBackend(async (socket) => {
+    answers += 1;
+    await ticked();
+    atTick(() => seen.push('tick'));
+    socket.write(rawAnswer(token, { ended: false }));
+    await ticked();
+    await ticked();
+    atTick(() => seen.push('tick'));
+    socket.write(chunked(token));
+    await ticked();
+    socket.write(`${chunked('data: [DONE]\n\n')}0\r\n\r\n`);
+  });
+  await using backend = openBackend(server.url);
+  for (let answer = 0; answer < 4; answer++) {
+    seen.length = 0;
+    await readThrough((onReady) =>
+      backend.stream()((ready) => {
+        if (ready !== '') seen.push('token');
+        onReady(ready);
+      }),
+    );
+    t.deepEqual(seen, ['token', 'tick', 'tick', 'token']);
+    await idle(backend);
+  }
+  t.is(answers, 4);
+  t.true(server.connections() <= poolOfOne, 'a connection has several answers');
 });

@@ -25,7 +25,7 @@ function opened() {
     calls.push([how, what]);
   };
   const exchange: Exchange<StreamEnd> = {
-    ...{ succeed: end('succeed'), stop: end('stop'), fail: end('fail'), isOver: () => isOver },
+    ...{ succeed: end('succeed'), stop: end('stop'), fail: end('fail'), hasUnread: () => false, isOver: () => isOver },
     ...{ pause: () => calls.push('pause'), resume },
     ...{ expectWithin: () => {}, relax: () => calls.push('relax') },
     ...{ source: { pause() {}, resume() {} }, pausedMs: () => 0 },

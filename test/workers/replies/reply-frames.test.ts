@@ -19,18 +19,14 @@ const text = (request: string, data: string, sequence = 0): Reply => ({
   ...{ kind: 'chunk', data, tokens: 1 },
 });
 
-/** A clock that stands still unless a test moves it, so that replies after the first frame have to wait. */
 async function open() {
   const stream = await openReplyStream(given.redis);
-  const clock = { now: 0 };
-  const frames = createReplyFrames({ redis: given.redis, now: () => clock.now });
-  return { stream, clock, frames };
+  return { stream, frames: createReplyFrames({ redis: given.redis }) };
 }
 
 type Opened = { stream: ReplyStream; frames: ReplyFrames };
 
-const post = ({ stream, frames }: Opened, reply: Reply, isUrgent = false): PostedReply =>
-  frames.post(stream.key, [reply], { isUrgent });
+const post = ({ stream, frames }: Opened, reply: Reply): PostedReply => frames.post(stream.key, [reply]);
 
 /** The requests of each entry that was written. */
 async function entries({ stream }: Opened): Promise<string[][]> {
@@ -42,55 +38,44 @@ async function entries({ stream }: Opened): Promise<string[][]> {
 
 test('replies of several runs in one turn of the event loop are one entry', async (t) => {
   const opened = await open();
-  const posted = ['a', 'b', 'c'].map((request) => post(opened, text(request, 'x'), true));
+  const posted = ['a', 'b', 'c'].map((request) => post(opened, text(request, 'x')));
   t.deepEqual(await Promise.all(posted.map(({ sent }) => sent)), [true, true, true]);
   t.deepEqual(await entries(opened), [['a', 'b', 'c']]);
 });
 
-test('text waits up to 5 ms after the last frame, and is sent together with an urgent reply', async (t) => {
+test('the next turn has the next entry', async (t) => {
   const opened = await open();
-  await post(opened, text('a', 'x')).sent;
-  const waiting = post(opened, text('b', 'x'));
+  const first = post(opened, text('a', 'x'));
   await turn();
-  const urgent = post(opened, text('c', 'x'), true);
-  await Promise.all([waiting.sent, urgent.sent]);
-  t.deepEqual(await entries(opened), [['a'], ['b', 'c']]);
-  opened.clock.now += 5;
-  await post(opened, text('d', 'x')).sent;
-  t.deepEqual((await entries(opened)).at(-1), ['d']);
-});
-
-test('text without an urgent reply is sent when its time is over', async (t) => {
-  const opened = await open();
-  await post(opened, text('a', 'x')).sent;
-  t.true(await post(opened, text('b', 'x')).sent);
+  const second = post(opened, text('b', 'x'));
+  t.deepEqual(await Promise.all([first.sent, second.sent]), [true, true]);
   t.deepEqual(await entries(opened), [['a'], ['b']]);
 });
 
 test('text is added to a chunk until the chunk is sent', async (t) => {
   const opened = await open();
-  const chunk = post(opened, text('a', 'x'), true);
+  const chunk = post(opened, text('a', 'x'));
   t.true(chunk.add('yz', 3));
   await chunk.sent;
   t.false(chunk.add('late', 4));
   t.like(await opened.stream.replies(), [{ data: 'xyz', tokens: 3 }]);
-  const end = post(opened, { request: 'a', run: 1, sequence: 1, kind: 'interrupted', data: { promptTokens: 1 } }, true);
+  const end = post(opened, { request: 'a', run: 1, sequence: 1, kind: 'interrupted', data: { promptTokens: 1 } });
   t.false(end.add('text', 4), 'text is only added to a chunk');
   await end.sent;
 });
 
 test('a frame holds up to 256 replies and 64 KiB, unless one reply has more', async (t) => {
   const opened = await open();
-  const many = Array.from({ length: 600 }, (_, index) => post(opened, text('a', 'x', index), true));
+  const many = Array.from({ length: 600 }, (_, index) => post(opened, text('a', 'x', index)));
   await Promise.all(many.map(({ sent }) => sent));
   t.deepEqual(
     (await entries(opened)).map(({ length }) => length),
     [256, 256, 88],
   );
   const together = await open();
-  const few = Array.from({ length: 255 }, (_, index) => post(together, text('a', 'x', index), true));
+  const few = Array.from({ length: 255 }, (_, index) => post(together, text('a', 'x', index)));
   const pair = [text('a', 'y', 255), text('a', 'z', 256)];
-  few.push(together.frames.post(together.stream.key, pair, { isUrgent: true }));
+  few.push(together.frames.post(together.stream.key, pair));
   await Promise.all(few.map(({ sent }) => sent));
   t.deepEqual(
     (await entries(together)).map(({ length }) => length),
@@ -98,9 +83,7 @@ test('a frame holds up to 256 replies and 64 KiB, unless one reply has more', as
   );
   const other = await open();
   const large = 'x'.repeat(40_000);
-  const posted = [large, large, large.repeat(3), 'y', 'z'].map((data, index) =>
-    post(other, text('a', data, index), true),
-  );
+  const posted = [large, large, large.repeat(3), 'y', 'z'].map((data, index) => post(other, text('a', data, index)));
   t.false(posted[0]?.add(large, 2), 'its frame was sent');
   await Promise.all(posted.map(({ sent }) => sent));
   t.deepEqual(
@@ -119,7 +102,7 @@ test('a stream without a reader is bounded in bytes', async (t) => {
   const body = 'x'.repeat(100_000);
   const frames = createReplyFrames({ redis: given.redis, charactersMax: 1_000_000 });
   for (let sequence = 0; sequence < 50; sequence++) {
-    await frames.post(stream.key, [text('a', body, sequence)], { isUrgent: true }).sent;
+    await frames.post(stream.key, [text('a', body, sequence)]).sent;
   }
   const kept = await given.redis.xlen(stream.key);
   t.true(kept >= 10 && kept < 20, `${kept} entries`);
@@ -130,16 +113,18 @@ test('one large reply removes no other entry from the stream', async (t) => {
   const frames = createReplyFrames({ redis: given.redis });
   const others = 300;
   for (let entry = 0; entry < others; entry++) await given.redis.xadd(stream.key, '*', 'from', 'another worker');
-  await frames.post(stream.key, [text('a', 'x'.repeat(20_000_000), 0)], { isUrgent: true }).sent;
-  await frames.post(stream.key, [text('a', 'y', 1)], { isUrgent: true }).sent;
+  await frames.post(stream.key, [text('a', 'x'.repeat(20_000_000), 0)]).sent;
+  await frames.post(stream.key, [text('a', 'y', 1)]).sent;
   t.true((await given.redis.xlen(stream.key)) >= others + 2);
 });
 
 test('each sender learns that the stream is gone, and nothing is created', async (t) => {
   const frames = createReplyFrames({ redis: given.redis });
   const key = 'svc:reply-frames:no-reader';
-  const posted = ['a', 'b'].map((request) => frames.post(key, [text(request, 'x')], { isUrgent: true }));
+  const told: boolean[] = [];
+  const posted = ['a', 'b'].map((request) => frames.post(key, [text(request, 'x')], (isThere) => told.push(isThere)));
   t.deepEqual(await Promise.all(posted.map(({ sent }) => sent)), [false, false]);
+  t.deepEqual(told, [false, false]);
   t.is(await given.redis.exists(key), 0);
 });
 
@@ -151,7 +136,7 @@ test('in a cluster a frame follows the one before it, and takes in what is poste
     return new Promise<string>((resolve) => answers.push(resolve));
   };
   const frames = createReplyFrames({ redis: { isCluster: true, xadd } as unknown as Redis });
-  const send = (request: string) => frames.post('svc:reply-frames:x', [text(request, 'x')], { isUrgent: true }).sent;
+  const send = (request: string) => frames.post('svc:reply-frames:x', [text(request, 'x')]).sent;
   const first = send('a');
   await turn();
   const others = [send('b')];

@@ -1,0 +1,97 @@
+import type { OnReadOpts, Socket } from 'node:net';
+import { atTick } from '../concurrency/at-tick.ts';
+
+/** Bytes go through it into the buffer of their connection. Node would allocate as much for each read. */
+const readBuffer = Buffer.allocUnsafe(65_536);
+/** A connection with more of them is not read until its parser has taken them. */
+const heldBytesMax = 65_536;
+
+/** Takes the bytes of a read, and returns whether more may be read. */
+type Take = (bytes: Buffer) => boolean;
+const takers = new WeakMap<Socket, Take>();
+
+/** How a connection to a backend is read. TLS ignores it. */
+export const onread: OnReadOpts = {
+  buffer: readBuffer,
+  callback(this: Socket, length: number): boolean {
+    const bytes = Buffer.from(readBuffer.subarray(0, length));
+    return takers.get(this)?.(bytes) ?? this.push(bytes);
+  },
+};
+
+/**
+ * A connection. `isFlowing`: text of an answer comes from it; until the first token, nothing may wait. `waits`: it has bytes for the next
+ * tick.
+ */
+export type Flow = { isFlowing: boolean; readonly waits: boolean };
+let current: Flow | undefined;
+
+/** The connection whose bytes are parsed now. */
+export function parsedFlow(): Flow | undefined {
+  return current;
+}
+
+/**
+ * Lets undici parse the bytes of this connection together with those of the others at the next tick, while text comes from it
+ * (contract.md#p2-frames, decisions.md#text-is-read-in-ticks).
+ */
+export function gatherReads(socket: Socket): void {
+  const emit = socket.emit.bind(socket) as (name: string | symbol, ...values: unknown[]) => boolean;
+  const destroy = socket.destroy.bind(socket);
+  const read = socket.read.bind(socket);
+  const push = socket.push.bind(socket);
+  const flow = { isFlowing: false, waits: false };
+  let held: Buffer[] = [];
+  let heldBytes = 0;
+
+  function parse(): boolean {
+    flow.waits = false;
+    current = flow;
+    try {
+      return emit('readable');
+    } finally {
+      current = undefined;
+    }
+  }
+
+  function parseAtTick(): void {
+    if (!flow.waits) atTick(() => flow.waits && parse());
+    flow.waits = true;
+  }
+
+  function takeHeld(): Buffer | null {
+    const [first = null] = held;
+    const all = held.length > 1 ? Buffer.concat(held) : first;
+    held = [];
+    heldBytes = 0;
+    return all;
+  }
+
+  // Such bytes need no stream: with it, a token costs the worker a fifth more.
+  takers.set(socket, (bytes) => {
+    if (!flow.isFlowing) return push(bytes);
+    held.push(bytes);
+    heldBytes += bytes.length;
+    parseAtTick();
+    return heldBytes <= heldBytesMax;
+  });
+  // Before them comes what the stream has, such as the rest of a read in which the parser was paused.
+  socket.read = (size?: number) => read(size) ?? (size === 0 ? null : takeHeld());
+  socket.emit = (name: string | symbol, ...values: unknown[]) => {
+    if (name !== 'readable') return emit(name, ...values);
+    if (!flow.isFlowing) return parse();
+    parseAtTick();
+    return true;
+  };
+  // What came before the connection ended or broke counts.
+  socket.push = (chunk: unknown, encoding?: BufferEncoding) => {
+    if (chunk === null && flow.waits) parse();
+    return push(chunk, encoding);
+  };
+  socket.destroy = (error?: Error & { syscall?: string }) => {
+    // Only then: a call may be given up in the middle of another one's parsing.
+    if (flow.waits && error?.syscall === 'read') parse();
+    flow.waits = false;
+    return destroy(error);
+  };
+}
