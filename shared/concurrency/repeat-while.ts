@@ -1,3 +1,5 @@
+import { atBeat } from './at-beat.ts';
+
 type RepeatOptions = {
   everyMs: number;
   /** Does not start again before it has ended: if Redis or a store is unavailable, only one call waits. */
@@ -12,12 +14,17 @@ type RepeatOptions = {
  * (decisions.md#few-timers-in-an-idle-process).
  */
 export function repeatWhile({ everyMs, work, isNeeded, onFailure }: RepeatOptions) {
-  let timer: NodeJS.Timeout | undefined;
+  let cancel: (() => void) | undefined;
   let isWorking = false;
 
   function stop(): void {
-    clearInterval(timer);
-    timer = undefined;
+    cancel?.();
+    cancel = undefined;
+  }
+
+  function repeat(): void {
+    cancel = isNeeded() ? atBeat(everyMs, repeat) : undefined;
+    if (cancel !== undefined) void workOnce();
   }
 
   async function workOnce(): Promise<void> {
@@ -30,7 +37,7 @@ export function repeatWhile({ everyMs, work, isNeeded, onFailure }: RepeatOption
   return {
     /** Has no effect while the work is already being repeated. */
     begin(): void {
-      timer ??= setInterval(() => (isNeeded() ? void workOnce() : stop()), everyMs);
+      cancel ??= atBeat(everyMs, repeat);
     },
     [Symbol.dispose]: stop,
   };

@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
+import { pauseToBeat } from '../concurrency/at-beat.ts';
 import { within } from '../concurrency/shutdown.ts';
 import type { Log } from '../process/log.ts';
 import { type Redis, redisNow } from '../redis/connections.ts';
@@ -21,7 +21,7 @@ export function followFleet({
   onNoted,
   isWaiting,
   log,
-  pause = (ms, signal) => sleep(ms, undefined, { signal, ref: false }),
+  pause = pauseToBeat,
 }: {
   noteProcess: Pick<ReturnType<typeof createNoteProcess>, 'note' | 'leave'>;
   describe: () => ProcessNote;

@@ -19,11 +19,15 @@ export const onread: OnReadOpts = {
   },
 };
 
-/**
- * A connection. `isFlowing`: text of an answer comes from it; until the first token, nothing may wait. `waits`: it has bytes for the next
- * tick.
- */
-export type Flow = { isFlowing: boolean; readonly waits: boolean };
+/** A connection. */
+export type Flow = {
+  /** Text of an answer comes from it. Until the first token, nothing may wait. */
+  isFlowing: boolean;
+  /** It has bytes for the next tick. */
+  readonly waits: boolean;
+  /** Parses them now, unless others are being parsed: the parser cannot do both. */
+  readNow(): void;
+};
 let current: Flow | undefined;
 
 /** The connection whose bytes are parsed now. */
@@ -40,7 +44,13 @@ export function gatherReads(socket: Socket): void {
   const destroy = socket.destroy.bind(socket);
   const read = socket.read.bind(socket);
   const push = socket.push.bind(socket);
-  const flow = { isFlowing: false, waits: false };
+  const flow = {
+    isFlowing: false,
+    waits: false,
+    readNow() {
+      if (flow.waits && current === undefined) parse();
+    },
+  };
   let held: Buffer[] = [];
   let heldBytes = 0;
 
@@ -55,7 +65,7 @@ export function gatherReads(socket: Socket): void {
   }
 
   function parseAtTick(): void {
-    if (!flow.waits) atTick(() => flow.waits && parse());
+    if (!flow.waits) atTick(flow.readNow);
     flow.waits = true;
   }
 
@@ -85,12 +95,11 @@ export function gatherReads(socket: Socket): void {
   };
   // What came before the connection ended or broke counts.
   socket.push = (chunk: unknown, encoding?: BufferEncoding) => {
-    if (chunk === null && flow.waits) parse();
+    if (chunk === null && held.length > 0) push(takeHeld());
     return push(chunk, encoding);
   };
   socket.destroy = (error?: Error & { syscall?: string }) => {
-    // Only then: a call may be given up in the middle of another one's parsing.
-    if (flow.waits && error?.syscall === 'read') parse();
+    if (error?.syscall === 'read') flow.readNow();
     flow.waits = false;
     return destroy(error);
   };

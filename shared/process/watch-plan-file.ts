@@ -1,6 +1,6 @@
 import { readFile, stat } from 'node:fs/promises';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Gauge, type Registry } from 'prom-client';
+import { pauseToBeat } from '../concurrency/at-beat.ts';
 import {
   generationOf,
   type ParsedPlanFile,
@@ -111,8 +111,8 @@ async function readText(file: string): Promise<string | { unreadable: string }> 
   return readFile(file, 'utf8');
 }
 
-function pauseUntilNextLook(signal: AbortSignal): Promise<unknown> {
-  return sleep(lookEveryMs, undefined, { signal, ref: false });
+function pauseUntilNextLook(signal: AbortSignal): Promise<void> {
+  return pauseToBeat(lookEveryMs, signal);
 }
 
 /** Changes whenever another text is written. */

@@ -61,7 +61,10 @@ export function exchange<Result>(deps: ExchangeOptions<Result>): Promise<Result>
   const { signal } = deps;
   const call = createCall();
   const { timeLimit } = call;
-  const onAbort = () => fail(classifyFailure(signal.reason));
+  const onAbort = () => {
+    call.flow?.readNow(); // it was produced
+    fail(classifyFailure(signal.reason));
+  };
 
   function settle(): boolean {
     if (call.isSettled()) return false;

@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Batch } from '../../shared/batches/batch.ts';
+import { pauseToBeat } from '../../shared/concurrency/at-beat.ts';
 import { repeatWhile } from '../../shared/concurrency/repeat-while.ts';
 import { within } from '../../shared/concurrency/shutdown.ts';
 import type { Log } from '../../shared/process/log.ts';
@@ -44,7 +44,7 @@ export function superviseBatches(
       pause?: (ms: number, signal: AbortSignal) => Promise<void>;
     },
 ): BatchSupervisor {
-  const { store, log, refreshEveryMs = 500, pause = pauseFor } = deps;
+  const { store, log, refreshEveryMs = 500, pause = pauseToBeat } = deps;
   const closing = new AbortController();
   const { signal } = closing;
   let nudge = Promise.withResolvers<void>();
@@ -176,10 +176,6 @@ function holdAccounts({
     taken: () => Promise.all(takings),
     stopRenewing: renewing[Symbol.dispose],
   };
-}
-
-function pauseFor(ms: number, signal: AbortSignal): Promise<void> {
-  return sleep(ms, undefined, { signal }).catch(() => {});
 }
 
 function shuffled<Item>(items: readonly Item[]): Item[] {

@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
+import { pauseToBeat } from '../../shared/concurrency/at-beat.ts';
 import { within } from '../../shared/concurrency/shutdown.ts';
 import type { ListWorkers } from '../../shared/fleet/follow-fleet.ts';
 import { controlStreamLengthMax } from '../../shared/jobs/control-messages.ts';
@@ -92,7 +92,7 @@ export function scheduleAccounts(deps: {
         if (!signal.aborted) log.warn({ err: error }, 'accounts with batches could not be assigned; trying again');
         return electEveryMs;
       });
-      await sleep(pauseMs, undefined, { signal }).catch(() => {});
+      await pauseToBeat(pauseMs, signal);
     }
   }
 

@@ -102,6 +102,7 @@ export function createRenewShares(
 ): RenewShares {
   const call = loadScript(redis, script);
   const keys = { sharesKey: sharesKey(group), sharesExpiryKey: sharesExpiryKey(group) };
+  let latest: { answer: unknown; renewed: RenewedShares } | undefined;
   return async (mode, { number, pools, uses }) => {
     // Undefined fields are not in JSON.
     const asked = uses.map(
@@ -119,7 +120,9 @@ export function createRenewShares(
       }),
     );
     const answer = await call({ ...keys, worker: workerId, mode, number, pools, uses: JSON.stringify(asked) });
-    return readAnswer(answer);
+    // While nothing changes, neither does the answer.
+    if (latest === undefined || answer !== latest.answer) latest = { answer, renewed: readAnswer(answer) };
+    return latest.renewed;
   };
 }
 

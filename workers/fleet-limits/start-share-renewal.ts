@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { atBeat } from '../../shared/concurrency/at-beat.ts';
 import { within } from '../../shared/concurrency/shutdown.ts';
 import type { Log } from '../../shared/process/log.ts';
 import {
@@ -52,17 +52,18 @@ export function startShareRenewal(deps: {
   shutdown: AbortSignal;
   log: Log;
   now?: () => number;
-  pause?: (ms: number, signal: AbortSignal) => Promise<void>;
+  /** Calls `run` after this time, unless the returned function was called before. */
+  after?: (ms: number, run: () => void) => () => void;
 }): Shares {
   const { renewShares, uses, onRenewed, shutdown, log } = deps;
-  const { now = () => performance.now(), pause = pauseUnless } = deps;
+  const { now = () => performance.now(), after = atBeat } = deps;
   const closing = new AbortController();
   const known = createKnownShares(now);
   let pools = new Map<string, PoolMembership>();
   let renewals = 0;
   let hasRenewed = false;
   let isFailing = false;
-  let [soon, quick] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  let pause = createPause({ now, after });
   const first = Promise.withResolvers<void>();
 
   async function renew(): Promise<void> {
@@ -90,18 +91,15 @@ export function startShareRenewal(deps: {
 
   async function renewUntilClosed(): Promise<void> {
     while (!closing.signal.aborted) {
-      [soon, quick] = [Promise.withResolvers(), Promise.withResolvers()];
+      pause = createPause({ now, after });
       await renew();
-      await pause(quickPauseMsMin, closing.signal);
-      await Promise.race([pause(renewPauseMsMin - quickPauseMsMin, closing.signal), quick.promise]);
       // During a shutdown, calls that end are given to other workers at once.
-      const isAsked = Promise.race([soon.promise, quick.promise]);
-      if (!shutdown.aborted) await Promise.race([pause(renewEveryMs - renewPauseMsMin, closing.signal), isAsked]);
+      await pause.begin(shutdown.aborted ? renewPauseMsMin : renewEveryMs);
     }
   }
 
   const renewing = renewUntilClosed();
-  shutdown.addEventListener('abort', () => soon.resolve(), { once: true });
+  shutdown.addEventListener('abort', () => pause.endAfter(renewPauseMsMin), { once: true });
 
   return {
     renewed: first.promise,
@@ -109,11 +107,12 @@ export function startShareRenewal(deps: {
     areValid: known.areValid,
     callsElsewhere: known.callsElsewhere,
     renewingShareOf: known.renewingShareOf,
-    renewSoon: () => soon.resolve(),
-    renewQuickly: () => quick.resolve(),
+    renewSoon: () => pause.endAfter(renewPauseMsMin),
+    renewQuickly: () => pause.endAfter(quickPauseMsMin),
     membershipOf: (pool) => pools.get(pool) ?? { workers: 0, checksStalled: false },
     async [Symbol.asyncDispose]() {
       closing.abort();
+      pause.endAfter(0);
       await within(leaveMs, renewing);
       await within(
         leaveMs,
@@ -123,8 +122,37 @@ export function startShareRenewal(deps: {
   };
 }
 
-async function pauseUnless(ms: number, signal: AbortSignal): Promise<void> {
-  await sleep(ms, undefined, { signal }).catch(() => {});
+/** The pause after a renewal. What is asked for during the renewal counts from its end. */
+function createPause({ now, after }: { now: () => number; after: (ms: number, run: () => void) => () => void }) {
+  const ended = Promise.withResolvers<void>();
+  const cancels: (() => void)[] = [];
+  let beganAt: number | undefined;
+  let shortestMs = Number.POSITIVE_INFINITY;
+
+  function wait(): void {
+    if (beganAt === undefined) return;
+    const leftMs = beganAt + shortestMs - now();
+    if (leftMs > 0) cancels.push(after(leftMs, ended.resolve));
+    else ended.resolve();
+  }
+
+  /** Ends the pause when this time of it has passed. */
+  function endAfter(ms: number): void {
+    if (ms >= shortestMs) return;
+    shortestMs = ms;
+    wait();
+  }
+
+  return {
+    endAfter,
+    async begin(ms: number): Promise<void> {
+      beganAt = now();
+      if (ms < shortestMs) endAfter(ms);
+      else wait();
+      await ended.promise;
+      for (const cancel of cancels) cancel();
+    },
+  };
 }
 
 /** The shares of the last renewal, until they expire. */

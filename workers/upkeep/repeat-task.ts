@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { pauseToBeat } from '../../shared/concurrency/at-beat.ts';
 import { within } from '../../shared/concurrency/shutdown.ts';
 import type { Log } from '../../shared/process/log.ts';
 
@@ -25,7 +25,7 @@ export function repeatTask({ work, everyMs, failed, log }: Task): AsyncDisposabl
       } catch (error) {
         if (!signal.aborted) log.warn({ err: error }, failed);
       }
-      await sleep(everyMs, undefined, { signal }).catch(() => {});
+      await pauseToBeat(everyMs, signal);
     }
   }
 

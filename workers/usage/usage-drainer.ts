@@ -1,4 +1,5 @@
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { pauseToBeat } from '../../shared/concurrency/at-beat.ts';
 import { within } from '../../shared/concurrency/shutdown.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../shared/process/log.ts';
@@ -114,7 +115,7 @@ export function createUsageDrainer(deps: {
   const pending = createPendingPartitions(held);
   const { notify } = pending;
 
-  const pause = (ms: number) => sleep(ms, undefined, { signal });
+  const pause = (ms: number) => pauseToBeat(ms, signal);
   /** Workers that started together do not stay in step. */
   const jitter = (ms: number) => ms * (0.75 + random() / 4);
   const removeOldUsage = createRemoveOldUsage({ redis, store, monthsKept, log });

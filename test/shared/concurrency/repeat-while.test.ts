@@ -3,7 +3,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import test from 'ava';
 import { repeatWhile } from '../../../shared/concurrency/repeat-while.ts';
 
-test.before(() => mock.timers.enable({ apis: ['setInterval'] }));
+test.before(() => mock.timers.enable({ apis: ['setTimeout'] }));
 test.after.always(() => mock.timers.reset());
 
 test.serial('work is repeated from begin on while it is needed, and an idle process has no timer', async (t) => {

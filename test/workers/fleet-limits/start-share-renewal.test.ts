@@ -43,14 +43,14 @@ function openSubject() {
   const { log, lines } = recordedLog();
   const shutdown = new AbortController();
   const pauses: { ms: number; end: () => void }[] = [];
-  const pause = (ms: number, signal: AbortSignal) =>
-    new Promise<void>((resolve) => {
-      pauses.push({ ms, end: resolve });
-      signal.addEventListener('abort', () => resolve());
-    });
+  const after = (ms: number, end: () => void) => {
+    const pause = { ms, end };
+    pauses.push(pause);
+    return () => void pauses.splice(pauses.indexOf(pause) >>> 0, 1);
+  };
   const news: BackendNews[] = [];
   const shares = startShareRenewal({
-    ...{ renewShares, pools: () => ['default'], log, shutdown: shutdown.signal, now: () => now, pause },
+    ...{ renewShares, pools: () => ['default'], log, shutdown: shutdown.signal, now: () => now, after },
     uses: () => [
       {
         backend: 'a',
@@ -182,25 +182,33 @@ test.serial('it renews twice a second, or earlier on request, at most five times
   const subject = openSubject();
   subject.renewals[0]?.answer(6);
   await settled();
-  const endPauses = async () => {
-    const all = subject.pauses.splice(0);
-    for (const { end } of all) end();
+  const pauses = () => subject.pauses.map(({ ms }) => ms);
+  const endPause = async (ms: number) => {
+    subject.pauses.find((pause) => pause.ms === ms)?.end();
     await settled();
-    return all.map(({ ms }) => ms);
   };
-  t.deepEqual([await endPauses(), await endPauses(), await endPauses()], [[20], [180], [300]]);
+  t.deepEqual(pauses(), [500]);
+  await endPause(500);
   t.is(subject.renewals.length, 2);
+  subject.shares.renewSoon(['a']);
+  subject.pass(150);
   subject.renewals[1]?.answer(6);
   await settled();
-  subject.shares.renewSoon(['a']);
-  subject.shares.renewSoon(['a']);
-  t.deepEqual(await endPauses(), [20]);
-  t.is(subject.renewals.length, 2, 'not before 200 ms have passed');
-  t.deepEqual(await endPauses(), [180]);
+  t.deepEqual(pauses(), [200], 'after the end of the renewal in which it was requested');
+  await endPause(200);
   t.is(subject.renewals.length, 3);
   subject.renewals[2]?.answer(6);
   await settled();
-  t.is(subject.changes(), 3);
+  subject.pass(150);
+  subject.shares.renewSoon(['a']);
+  subject.shares.renewSoon(['a']);
+  t.deepEqual(pauses(), [500, 50]);
+  await endPause(50);
+  t.is(subject.renewals.length, 4);
+  t.deepEqual(pauses(), []);
+  subject.renewals[3]?.answer(6);
+  await settled();
+  t.is(subject.changes(), 4);
   await subject.shares[Symbol.asyncDispose]();
 });
 
@@ -211,8 +219,11 @@ test.serial('for a request that needs a slot which another worker holds, it rene
   subject.shares.renewQuickly(['a']);
   await settled();
   t.is(subject.renewals.length, 1);
-  t.is(subject.pauses[0]?.ms, 20);
-  subject.pauses.splice(0)[0]?.end();
+  t.deepEqual(
+    subject.pauses.map(({ ms }) => ms),
+    [500, 20],
+  );
+  subject.pauses[1]?.end();
   await settled();
   t.is(subject.renewals.length, 2);
   subject.renewals[1]?.answer(6);

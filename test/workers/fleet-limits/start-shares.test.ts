@@ -65,7 +65,10 @@ test('in a cluster, the share of a backend that comes back is not ended by givin
     onRenewed: () => void renewals++,
     ...noNews,
     log: recordedLog().log,
-    pause: async () => void (await nextTurn()),
+    after: (_ms, run) => {
+      setImmediate(run);
+      return () => {};
+    },
   });
   await shares.renewed;
   t.is(shares.shareOf('a', noShare).calls, 4);
@@ -101,7 +104,10 @@ test('in a cluster, a backend that has gone has no share, and all are given up a
       log: recordedLog().log,
     },
     shutdown: new AbortController().signal,
-    pause: async () => void (await nextTurn()),
+    after: (_ms, run) => {
+      setImmediate(run);
+      return () => {};
+    },
   });
   await shares.renewed;
   t.deepEqual([shares.areValid('b'), shares.areValid('c'), shares.areValid('d')], [true, true, false]);
