@@ -18,11 +18,12 @@ import { measureWaiting } from './waiting.ts';
 
 const written = 'test/bench/results';
 const usage = `Usage: npm run bench [-- <part> [<lines>]] [--rounds 5] [--seconds 5] [--no-peers] [--peers <folder>] [--write]
-Peers are installed into a temporary folder, or into the given folder, which is kept. Results are written to .bench, and with --write
-also to ${written} and the page about benchmarks. The figures of peers are not written after fewer than 3 rounds, rounds of
-less than 3 s, or without a peer that was not measured; those of the cluster and of endpoints, after fewer or shorter rounds.
+Peers are installed into a temporary folder, or into the given folder, which is kept; SMG is kept in node_modules/.cache. Results are
+written to .bench, and with --write also to ${written} and the page about benchmarks. The figures of peers are not written
+after fewer than 3 rounds, rounds of less than 3 s, or without a peer that was not measured; those of the cluster and of endpoints,
+after fewer or shorter rounds.
 Parts; without a name, all except the last. Each prints tables, and those of batches also print JSON:
-  peers               this service, a bare Koa proxy, Portkey's gateway and LiteLLM's proxy in front of the same model server
+  peers               this service, a bare Koa proxy, Portkey's gateway, LiteLLM's proxy and SMG in front of the same model server
   truth               whether the limits of each hold: at a window's edge, with many at once, after kill -9, without Redis
   overload            three times what the backends can take
   batches [50000]     a batch of this many lines with two workers: each line once, every token counted, lines a second, memory

@@ -6,7 +6,7 @@ import { median } from '../measure.ts';
 import type { Bar, Chart, Panel } from './draw-chart.ts';
 
 const wholeLoads = ['1 client', '64 clients', '256 clients'];
-const drawn = [names.one, names.two, names.portkey, names.litellm];
+const drawn = [names.one, names.two, names.portkey, names.litellm, names.smg];
 
 /** A bar that is this much longer than the next one is cut off, so that the others can be compared. */
 const cutAt = 3;

@@ -23,39 +23,36 @@ const busyMax = 0.9;
 const p50: Figure = (run) => run.p50Ms;
 const p99: Figure = (run) => run.p99Ms;
 const firstToken: Figure = ({ stream }) => stream?.firstTokenP50Ms;
-const late: Figure = ({ stream }) => stream?.lateP99Ms;
+const lateP50: Figure = ({ stream }) => stream?.lateP50Ms;
+const lateP99: Figure = ({ stream }) => stream?.lateP99Ms;
 const busy: Figure = ({ machineCpu }) => machineCpu;
 
 type Measured = Pick<Results, 'runs' | 'warmUps' | 'costs'>;
 
-/** Claims about one load, or about none, each with its bound and its goal. */
 const [many, alone] = ['64 clients', '1 client'];
-const ofStreams = [
-  { load: '64 streams', late: { atMost: 15, goal: 10 } },
-  { load: '256 streams', late: { atMost: 25, goal: 15 } },
-  { load: '512 streams', late: { atMost: 60, goal: 40 } },
-];
+const [fewStreams, manyStreams, mostStreams] = ['64 streams', '256 streams', '512 streams'];
+/** Of the delay that this service adds to that of a bare proxy. */
+const addedMsMax = { p50: 10, p99: 25 };
 
 /** For one ingress and one worker, unless two of each are named. */
 export function barsOf(results: Measured): Bar[] {
   const { runs, costs } = results;
   const ratio = (load: string, to: string, figure: Figure, row: string = names.one) =>
     compareRounds(runs, { load, row, to, figure, by: 'ratio' })?.median;
-  const own = (load: string, figure: Figure) => spreadOf(runsOf(runs, { row: names.one, load }).map(figure))?.median;
   const { portkey } = names;
   return [
     {
       claim: `${many}: CPU per request, relative to Portkey’s`,
       measured: ratio(many, portkey, cpuMicros),
-      atMost: 1.2,
-      goal: 0.9,
+      atMost: 1.4,
+      goal: 1.2,
       load: many,
     },
     {
       claim: `${many}: requests/s, relative to Portkey’s`,
       measured: ratio(many, portkey, requestsPerSecond),
-      atLeast: 1,
-      goal: 1.3,
+      atLeast: 0.9,
+      goal: 1,
       load: many,
     },
     {
@@ -79,23 +76,7 @@ export function barsOf(results: Measured): Bar[] {
       goal: 4,
       load: alone,
     },
-    ...ofStreams.flatMap(({ load, late: bound }) => [
-      {
-        claim: `${load}: CPU per token, relative to Portkey’s`,
-        measured: ratio(load, portkey, cpuMicros),
-        atMost: 1,
-        goal: 0.7,
-        load,
-      },
-      { claim: `${load}: delay of a token, p99, ms`, measured: own(load, late), ...bound, load },
-    ]),
-    {
-      claim: '256 streams: first token p50, ms',
-      measured: own('256 streams', firstToken),
-      atMost: 50,
-      goal: 20,
-      load: '256 streams',
-    },
+    ...streamBars(runs),
     {
       claim: `${many}: requests/s of 2+2, relative to 1+1`,
       measured: ratio(many, names.one, requestsPerSecond, names.two),
@@ -106,6 +87,57 @@ export function barsOf(results: Measured): Bar[] {
     },
     ...costBars(costs),
     { claim: 'over-admitted requests, lost tokens and duplicates', measured: wrongIn(results), atMost: 0 },
+  ];
+}
+
+function streamBars(runs: readonly Run[]): Bar[] {
+  const { one, proxy, portkey, smg } = names;
+  /** Of a stream, which is the ratio of a token, too: the streams of all rows have as many tokens. */
+  const cpuRatio = (load: string, to: string) =>
+    compareRounds(runs, { load, row: one, to, figure: cpuMicros, by: 'ratio' })?.median;
+  const added = (load: string, figure: Figure) =>
+    compareRounds(runs, { load, row: one, to: proxy, figure, by: 'difference' })?.median;
+  const own = (load: string, figure: Figure) => spreadOf(runsOf(runs, { row: one, load }).map(figure))?.median;
+  const cpuBar = (load: string): Bar => ({
+    claim: `${load}: CPU per token, relative to Portkey’s`,
+    measured: cpuRatio(load, portkey),
+    atMost: 1,
+    goal: 0.7,
+    load,
+  });
+  const delayBars = (load: string): Bar[] => {
+    const claim = `${load}: delay of a token, less the bare proxy’s`;
+    return [
+      { claim: `${claim}, p50, ms`, measured: added(load, lateP50), atMost: addedMsMax.p50, load },
+      { claim: `${claim}, p99, ms`, measured: added(load, lateP99), atMost: addedMsMax.p99, load },
+    ];
+  };
+  return [
+    cpuBar(fewStreams),
+    ...delayBars(fewStreams),
+    cpuBar(manyStreams),
+    {
+      claim: `${manyStreams}: CPU per token, relative to SMG’s`,
+      measured: cpuRatio(manyStreams, smg),
+      atMost: 2,
+      load: manyStreams,
+    },
+    ...delayBars(manyStreams),
+    {
+      claim: `${manyStreams}: first token p50, ms`,
+      measured: own(manyStreams, firstToken),
+      atMost: 50,
+      goal: 20,
+      load: manyStreams,
+    },
+    cpuBar(mostStreams),
+    {
+      claim: `${mostStreams}: delay of a token, p99, ms`,
+      measured: own(mostStreams, lateP99),
+      atMost: 60,
+      goal: 40,
+      load: mostStreams,
+    },
   ];
 }
 

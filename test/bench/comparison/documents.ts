@@ -6,7 +6,7 @@ import { isOurs, names } from './rows.ts';
 import { compareRounds, cpuMicros, type Figure, memoryMiB, requestsPerSecond, runsOf, spreadOf } from './summarise.ts';
 
 const [begin, end] = ['<!-- figures of npm run bench -->', '<!-- end of the figures -->'];
-const shown = [names.proxy, names.one, names.two, names.portkey, names.litellm];
+const shown = [names.proxy, names.one, names.two, names.portkey, names.litellm, names.smg];
 const many = '64 clients';
 
 /** The content of each chart of `results/`. */
@@ -51,7 +51,7 @@ const chartLinks = `Charts in the repository: ${Object.keys(chartWords)
   .join(', ')}.`;
 
 const aboutClaims =
-  'The bounds were set before these figures were measured. The figures are medians of one ingress and one worker, unless the claim says otherwise. The wait for a killed worker is the longest one, with two workers.';
+  'Each bound is set before the figures that it is for; one that was changed after these figures is for the next ones. The figures are medians of one ingress and one worker, unless the claim says otherwise. The wait for a killed worker is the longest one, with two workers.';
 
 function howMeasured({ taken, warnings, rounds, seconds }: Results): string {
   const words = `${rounds} rounds of ${seconds} s on ${takenOn(taken.peers)}.`;

@@ -2,6 +2,7 @@ import type { Gateway } from '../gateways/gateway.ts';
 import { litellmRow, litellmVersion } from '../gateways/litellm.ts';
 import { bareBackend, bareProxy, type Place } from '../gateways/places.ts';
 import { portkeyRow, portkeyVersion } from '../gateways/portkey.ts';
+import { smgRow, smgVersion } from '../gateways/smg.ts';
 import { serviceRow } from '../gateways/start-service.ts';
 
 export type Row = {
@@ -18,6 +19,7 @@ export const names = {
   two: 'this service, 2+2',
   portkey: `Portkey ${portkeyVersion}`,
   litellm: `LiteLLM ${litellmVersion}`,
+  smg: `SMG ${smgVersion}`,
 } as const;
 
 export const isOurs = (row: string) => row === names.one || row === names.two;
@@ -44,4 +46,5 @@ export const rows: readonly Row[] = [
     isPeer: true,
     start: litellmRow,
   },
+  { name: names.smg, does: 'one process in Rust, one key, no limits, no accounting', isPeer: true, start: smgRow },
 ];

@@ -56,7 +56,36 @@ test('a bar is measured for the row and the load that it names', (t) => {
   t.is(byClaim.get('64 clients: requests/s, relative to Portkey’s'), 1.3);
   t.is(byClaim.get('64 clients: CPU per request, relative to Portkey’s'), 0.8);
   t.is(byClaim.get('64 clients: requests/s, relative to LiteLLM’s'), undefined);
-  t.is(byClaim.get('over-admitted, lost usage and duplicates'), undefined, 'nothing was counted');
+  t.true(byClaim.has('over-admitted requests, lost tokens and duplicates'));
+  t.is(byClaim.get('over-admitted requests, lost tokens and duplicates'), undefined, 'nothing was counted');
+});
+
+test('streams are compared with Portkey, SMG and the bare proxy within each round', (t) => {
+  const load = '256 streams';
+  const delayed = (lateP50Ms: number, lateP99Ms: number) => ({
+    ...{ firstTokenP50Ms: 30, firstTokenP99Ms: 60, betweenP50Ms: 50, betweenP99Ms: 60, chunksPerSecond: 5_000 },
+    ...{ lateP50Ms, lateP99Ms },
+  });
+  const runs = [1, 2, 3].flatMap((round) => [
+    sampleRun({ row: names.proxy, load, round, stream: delayed(100 * round, 200 * round) }),
+    sampleRun({
+      ...{ row: names.one, load, round, stream: delayed(100 * round + 8, 200 * round + 26) },
+      cpuMicros: { ingress: 90 * round, worker: 60 * round },
+    }),
+    sampleRun({ row: names.portkey, load, round, cpuMicros: { gateway: 200 * round } }),
+    sampleRun({ row: names.smg, load, round, cpuMicros: { gateway: 60 * round } }),
+  ]);
+  const bars = barsOf({ runs, warmUps: [] }).filter((bar) => bar.load === load);
+  t.deepEqual(
+    bars.map((bar) => [bar.claim, bar.measured, verdictOf(bar)]),
+    [
+      ['256 streams: CPU per token, relative to Portkey’s', 0.75, 'met'],
+      ['256 streams: CPU per token, relative to SMG’s', 2.5, 'missed by 0.50 (25%)'],
+      ['256 streams: delay of a token, less the bare proxy’s, p50, ms', 8, 'met'],
+      ['256 streams: delay of a token, less the bare proxy’s, p99, ms', 26, 'missed by 1.0 (4%)'],
+      ['256 streams: first token p50, ms', 30, 'met'],
+    ],
+  );
 });
 
 test('a wrong request in any run counts in the bar for all of them', (t) => {

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
+import { modelName } from './gateway.ts';
 
 // The one model server behind every row, with as little overhead as possible: the simulated one of `test/stack` handles faults, keeps
 // complete bodies, and costs several times as much as the measured proxies. It answers at once, or at the pace of the question:
@@ -14,6 +15,12 @@ const dimensions = 1_024;
 const vector = Buffer.from(Float32Array.from({ length: dimensions }, (_, place) => Math.sin(place)).buffer).toString(
   'base64',
 );
+
+/** What `GET /v1/models` and all other paths answer. SMG sends a request only to servers that list its model. */
+const modelList = {
+  object: 'list',
+  data: [{ id: modelName, object: 'model', created: 1_700_000_000, owned_by: 'bench' }],
+};
 
 const chatSchema = z.object({
   model: z.string(),
@@ -38,7 +45,7 @@ const server = createServer({ keepAliveTimeout: 75_000 }, (req, res) => {
 
 async function answer(req: IncomingMessage, res: ServerResponse, text: string): Promise<void> {
   if (req.url === '/calls') return answerCalls(req, res);
-  if (req.method !== 'POST') return sendJson(res, { object: 'list', data: [] });
+  if (req.method !== 'POST') return sendJson(res, modelList);
   if (req.url === '/v1/embeddings') return answerEmbedding(req, res);
   const chat = chatSchema.parse(JSON.parse(text));
   const wish = wishOf(String(chat.messages.at(-1)?.content));

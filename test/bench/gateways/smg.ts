@@ -6,6 +6,7 @@ import { freePort } from '../../stack/free-port.ts';
 import { providePython } from '../../stack/python-environment.ts';
 import { processTree } from '../processes.ts';
 import type { Gateway } from './gateway.ts';
+import type { Place } from './places.ts';
 import { startProcess } from './start-process.ts';
 
 export const smgVersion = '1.13.0';
@@ -17,12 +18,15 @@ type Options = {
   directory: string;
   /** The addresses of the model servers, without `/v1`. */
   backends: readonly string[];
-  policy: 'prefix_hash' | 'cache_aware';
+  policy: 'prefix_hash' | 'cache_aware' | 'least_load';
+  /** Clients must send it, and SMG sends it to the model servers. Default: no key is checked. */
+  apiKey?: string;
   settings?: readonly string[];
 };
 
-/** The model gateway of SGLang, one process, logging errors only. It checks no key and no limit. */
-export async function startSmg({ directory: above, backends, policy, settings = [] }: Options): Promise<Gateway> {
+/** The model gateway of SGLang, one process, logging errors only. It checks the one key, if any, and no limit. */
+export async function startSmg(options: Options): Promise<Gateway> {
+  const { directory: above, backends, policy, apiKey, settings = [] } = options;
   const python = await providePython({ name: 'smg', packages: { smg: smgVersion }, modules: ['smg'] });
   const directory = join(above, 'smg');
   await mkdir(directory, { recursive: true });
@@ -42,7 +46,9 @@ export async function startSmg({ directory: above, backends, policy, settings = 
         String(metricsPort),
       ],
       ...['--worker-urls', ...backends, '--policy', policy, '--max-concurrent-requests', '4096'],
-      ...['--log-level', 'error', '--history-backend', 'none', '--disable-load-monitoring', ...settings],
+      ...['--log-level', 'error', '--history-backend', 'none', '--disable-load-monitoring'],
+      ...(apiKey === undefined ? [] : ['--api-key', apiKey]),
+      ...settings,
     ],
     logFile: join(directory, `${policy}.log`),
     readyUrl: `${url}/readiness`,
@@ -50,10 +56,15 @@ export async function startSmg({ directory: above, backends, policy, settings = 
   await untilReady(url, backends.length);
   return {
     urls: [url],
-    headers: {},
+    headers: apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` },
     processes: async () => ({ gateway: await processTree(started.pid) }),
     [Symbol.asyncDispose]: () => started.kill(), // it would wait for idle connections
   };
+}
+
+/** In front of the one model server, where any policy chooses the same. It checks one key. */
+export function smgRow({ directory, modelServer }: Place): Promise<Gateway> {
+  return startSmg({ directory, backends: [modelServer.url], policy: 'least_load', apiKey: 'sk-bench' });
 }
 
 /** It answers as soon as it knows one backend. */
