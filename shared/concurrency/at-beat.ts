@@ -1,6 +1,8 @@
 const beatMs = 250;
-/** What runs at a beat, counted from the start of this process. */
-const due = new Map<number, { timer: NodeJS.Timeout; runs: Set<() => void> }>();
+/** Counted from the start of this process. */
+type Beat = { number: number; timer: NodeJS.Timeout; runs: Set<() => void> };
+/** Those at which something runs. */
+let beats: readonly Beat[] = [];
 
 /**
  * Runs regular work in about `ms`, together with other such work of this process: each time that an idle process wakes up costs as much as
@@ -8,30 +10,38 @@ const due = new Map<number, { timer: NodeJS.Timeout; runs: Set<() => void> }>();
  * are kept. Returns a function that cancels it.
  */
 export function atBeat(ms: number, run: () => void): () => void {
+  // What is left of half a second counts as half a second.
   if (ms < 2 * beatMs - beatMs / 10) {
     const timer = setTimeout(run, ms);
     return () => clearTimeout(timer);
   }
-  const now = performance.now();
-  const beat = Math.round((now + ms) / beatMs);
-  const found = due.get(beat) ?? { timer: setTimeout(runAt, beat * beatMs - now, beat), runs: new Set() };
-  due.set(beat, found);
+  const beat = beatIn(ms);
   const one = () => run();
-  found.runs.add(one);
-  return () => cancelAt(beat, one);
+  beat.runs.add(one);
+  return () => {
+    if (!beat.runs.delete(one) || beat.runs.size > 0) return;
+    clearTimeout(beat.timer);
+    remove(beat);
+  };
 }
 
-function runAt(beat: number): void {
-  const { runs = [] } = due.get(beat) ?? {};
-  due.delete(beat);
-  for (const run of runs) run();
+function beatIn(ms: number): Beat {
+  const now = performance.now();
+  const number = Math.round((now + ms) / beatMs);
+  const known = beats.find((beat) => beat.number === number);
+  if (known !== undefined) return known;
+  const beat: Beat = { number, runs: new Set(), timer: setTimeout(() => runAt(beat), number * beatMs - now) };
+  beats = [...beats, beat];
+  return beat;
 }
 
-function cancelAt(beat: number, run: () => void): void {
-  const found = due.get(beat);
-  if (!found?.runs.delete(run) || found.runs.size > 0) return;
-  clearTimeout(found.timer);
-  due.delete(beat);
+function runAt(beat: Beat): void {
+  remove(beat);
+  for (const run of beat.runs) run();
+}
+
+function remove(beat: Beat): void {
+  beats = beats.filter((each) => each !== beat);
 }
 
 /** Pauses for about `ms`, to a beat. Ends early, without an error, when the signal is aborted. */
