@@ -76,7 +76,7 @@ export async function writeEventStream(
 
 /** Writes to the connection of a response, whose head was sent. Returns false if it has to take what was written before. */
 function writeNow({ socket }: ServerResponse, text: () => string): boolean {
-  if (socket === null || socket.destroyed || socket.writableNeedDrain) return false;
+  if (socket === null || !socket.writable || socket.writableNeedDrain) return false;
   socket.write(text());
   return true;
 }

@@ -82,7 +82,8 @@ function createAgent({ connectMs, onUnreadable, files }: Deps & { files: TlsFile
 
 function createConnector(timeout: number, texts: TlsTexts | undefined): Connector {
   const tls = texts === undefined ? {} : { secureContext: secureContextOf(texts) };
-  const connect = buildConnector({ timeout, onread, ...tls });
+  // With HTTP/2, calls would share a connection, and its text could not be gathered.
+  const connect = buildConnector({ timeout, onread, allowH2: false, ...tls });
   return {
     timeout,
     texts,

@@ -1,5 +1,29 @@
 import type { OnReadOpts, Socket } from 'node:net';
-import { atTick } from '../concurrency/at-tick.ts';
+
+/** Less than a reader notices. A tick costs the same for one token as for many: a frame, its way through Redis, and wake-ups. */
+const tickMs = 10;
+
+let waiting: (() => void)[] = [];
+let tickedAt = Number.NEGATIVE_INFINITY;
+
+/**
+ * Runs tasks of all streams together: at the end of this turn of the event loop if the last ones ran 10 ms ago or earlier, else when those
+ * 10 ms are over (decisions.md#text-is-read-in-ticks). A task must not throw.
+ */
+export function atTick(task: () => void): void {
+  waiting.push(task);
+  if (waiting.length > 1) return;
+  const waitMs = tickedAt + tickMs - performance.now();
+  if (waitMs > 0) setTimeout(tick, waitMs);
+  else setImmediate(tick);
+}
+
+function tick(): void {
+  tickedAt = performance.now();
+  const tasks = waiting;
+  waiting = [];
+  for (const task of tasks) task();
+}
 
 /** Bytes go through it into the buffer of their connection. Node would allocate as much for each read. */
 const readBuffer = Buffer.allocUnsafe(65_536);
@@ -10,7 +34,7 @@ const heldBytesMax = 65_536;
 type Take = (bytes: Buffer) => boolean;
 const takers = new WeakMap<Socket, Take>();
 
-/** How a connection to a backend is read. TLS ignores it. */
+/** How a connection to a backend is read, also with TLS. */
 export const onread: OnReadOpts = {
   buffer: readBuffer,
   callback(this: Socket, length: number): boolean {
@@ -79,7 +103,7 @@ export function gatherReads(socket: Socket): void {
 
   // Such bytes need no stream: with it, a token costs the worker a fifth more.
   takers.set(socket, (bytes) => {
-    if (!flow.isFlowing) return push(bytes);
+    if (!flow.isFlowing && held.length === 0) return push(bytes);
     held.push(bytes);
     heldBytes += bytes.length;
     parseAtTick();
@@ -93,8 +117,9 @@ export function gatherReads(socket: Socket): void {
     parseAtTick();
     return true;
   };
-  // What came before the connection ended or broke counts.
+  // What came before the connection ended or broke counts, and its end does not wait for a tick.
   socket.push = (chunk: unknown, encoding?: BufferEncoding) => {
+    if (chunk === null) flow.isFlowing = false;
     if (chunk === null && held.length > 0) push(takeHeld());
     return push(chunk, encoding);
   };

@@ -40,7 +40,7 @@ const unavailableMsMax = 3_000;
 const blockMs = 2_000;
 /** An entry can be a frame of many replies. */
 const entriesPerRead = 128;
-/** Each read costs a command, and wakes this process up. Entries of many writers that come more often are read together. */
+/** Each read costs a command, and wakes this process up. If the last two were less than twice as long apart, the next one waits this long. */
 const defaultGatherMs = 5;
 /** Under load, trimming after each read would be as much work as the read. */
 const trimEveryMs = 50;
@@ -98,12 +98,13 @@ function createRead(
 ): () => Promise<void> {
   const { reader, onEntry, gatherMs = defaultGatherMs, stream, isCurrent, signal } = deps;
   const trimSoon = createTrimmer(deps);
+  let readAt = Number.NEGATIVE_INFINITY;
 
   return async function readOnce() {
     const { key, lastId } = stream;
-    const askedAt = performance.now();
     const answer = await reader.xread('COUNT', entriesPerRead, 'BLOCK', blockMs, 'STREAMS', key, lastId);
-    const readAt = performance.now();
+    const before = readAt;
+    readAt = performance.now();
     const entries = answer?.[0]?.[1] ?? [];
     let characters = 0;
     let moreFollows = entries.length > 0;
@@ -118,7 +119,7 @@ function createRead(
     }
     if (entries.length > 0) trimSoon();
     const waitMs = readAt + gatherMs - performance.now();
-    if (moreFollows && waitMs > 0 && readAt < askedAt + gatherMs) await sleep(waitMs, undefined, { signal });
+    if (moreFollows && waitMs > 0 && readAt < before + 2 * gatherMs) await sleep(waitMs, undefined, { signal });
   };
 }
 

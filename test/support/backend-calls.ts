@@ -23,10 +23,11 @@ export function openBackend(
   url: string,
   timeouts: Partial<Timeouts> = {},
   asked: AbortSignal = AbortSignal.timeout(30_000),
+  files: Pick<Backend, 'caFile'> = {},
 ) {
   const agents = createBackendAgents({ connectMs: () => ({ ...patient, ...timeouts }).connectMs, onUnreadable() {} });
   const callBackend = createCallBackend({ agents, timeouts: () => ({ ...patient, ...timeouts }) });
-  const backend: Backend = { url, location: 'on-prem' };
+  const backend: Backend = { url, location: 'on-prem', ...files };
 
   function call(stream: boolean, signal: AbortSignal): BackendCall {
     const options = stream ? { stream, stream_options: { include_usage: true } } : {};

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { createServer as createTlsServer } from 'node:tls';
 
 /** A listener that writes raw bytes, for responses that no HTTP server would send. It counts its connections. */
 export interface RawBackend extends AsyncDisposable {
@@ -14,11 +15,14 @@ export interface RawBackend extends AsyncDisposable {
 }
 
 /** Calls `answer` for each request once it has been read completely. Without it nothing is ever sent. */
-export async function startRawBackend(answer: (socket: Socket) => unknown = () => {}): Promise<RawBackend> {
+export async function startRawBackend(
+  answer: (socket: Socket) => unknown = () => {},
+  certificate?: { cert: string; key: string },
+): Promise<RawBackend> {
   const sockets = new Set<Socket>();
   let connections = 0;
   let requests = 0;
-  const server = createServer((socket) => {
+  const onConnection = (socket: Socket) => {
     connections += 1;
     sockets.add(socket);
     let received = '';
@@ -36,12 +40,14 @@ export async function startRawBackend(answer: (socket: Socket) => unknown = () =
       requests += 1;
       answer(socket);
     });
-  }).listen(0, '127.0.0.1');
+  };
+  const server = certificate === undefined ? createServer(onConnection) : createTlsServer(certificate, onConnection);
+  server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo; // a TCP listener has one
 
   return {
-    url: `http://127.0.0.1:${port}/v1`,
+    url: `${certificate === undefined ? 'http' : 'https'}://127.0.0.1:${port}/v1`,
     port,
     connections: () => connections,
     open: () => sockets.size,

@@ -49,6 +49,8 @@ type ExchangeOptions<Result> = {
 /** The rest of a body is read up to these limits. */
 const restBytesMax = 65_536;
 const restMs = 1_000;
+/** Whether bytes of any call are being read. */
+let isReading = false;
 /** A large answer would otherwise hold the event loop for all of it. One that comes more slowly, as streams do, does not wait. */
 const turn = { bytes: 65_536, withinMs: 100 };
 
@@ -62,7 +64,8 @@ export function exchange<Result>(deps: ExchangeOptions<Result>): Promise<Result>
   const call = createCall();
   const { timeLimit } = call;
   const onAbort = () => {
-    call.flow?.readNow(); // it was produced
+    // What has arrived was produced, and is charged. It cannot be parsed in the middle of other bytes.
+    if (!isReading) call.flow?.readNow();
     fail(classifyFailure(signal.reason));
   };
 
@@ -223,10 +226,13 @@ function createHandler({
   }
 
   function read(reading: () => void): void {
+    isReading = true;
     try {
       reading();
     } catch (error) {
       fail(error);
+    } finally {
+      isReading = false;
     }
   }
 
@@ -252,6 +258,7 @@ function createHandler({
     },
     onResponseEnd() {
       if (call.flow !== undefined) call.flow.isFlowing = false;
+      call.flow = undefined;
       call.end();
       if (!call.isSettled()) read(() => reader?.end());
     },

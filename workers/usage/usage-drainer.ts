@@ -149,6 +149,7 @@ export function createUsageDrainer(deps: {
 
   async function checkOutboxes(): Promise<void> {
     await pause(jitter(outboxesEveryMs));
+    if (signal.aborted) return;
     await attempt('checking outboxes', async () => {
       const partitions = held();
       const lengthOf = (partition: number) => ifAvailable(redis, redis.xlen(outboxKey(partition)));
@@ -236,7 +237,7 @@ type UpkeepTask = 'expiring leases' | 'removing old usage' | 'sharing the room f
 
 /**
  * Expires the leases of the partitions that this worker holds, removes old usage, and shares the room for kept answers. Each function is
- * one round, and fails only when `signal` is aborted.
+ * one round, and does not fail.
  */
 function createPartitionUpkeep(deps: {
   held: () => readonly number[];

@@ -1,9 +1,14 @@
 import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import test from 'ava';
-import { atTick } from '../../../shared/concurrency/at-tick.ts';
+import { BackendError } from '../../../shared/endpoints/answers/backend-error.ts';
+import { atTick } from '../../../shared/fleet/gather-reads.ts';
 import { startModelServer } from '../../stack/model-server.ts';
 import { openBackend, readThrough } from '../../support/backend-calls.ts';
+import { makeCertificate } from '../../support/certificates.ts';
 import { rawAnswer, startRawBackend } from '../../support/raw-backend.ts';
 
 const token = 'data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n';
@@ -220,33 +225,74 @@ for (const [title, end, error] of ends) {
   });
 }
 
-test('the first token of an answer is read at once, further ones together with other tasks of the tick', async (t) => {
-  const seen: string[] = [];
-  let answers = 0;
-  await using server = await startRawBackend(async (socket) => {
-    answers += 1;
-    await ticked();
-    atTick(() => seen.push('tick'));
-    socket.write(rawAnswer(token, { ended: false }));
-    await ticked();
-    await ticked();
-    atTick(() => seen.push('tick'));
-    socket.write(chunked(token));
-    await ticked();
-    socket.write(`${chunked('data: [DONE]\n\n')}0\r\n\r\n`);
+for (const kind of ['TCP', 'TLS'] as const) {
+  test(`the first token of an answer is read at once, further ones together with other tasks of the tick (${kind})`, async (t) => {
+    const folder = await mkdtemp(join(tmpdir(), 'ticks-'));
+    t.teardown(() => rm(folder, { recursive: true }));
+    const certificate = kind === 'TLS' ? await makeCertificate(folder, 'server') : undefined;
+    const answers = 6;
+    let [seen, begun] = ['', Promise.withResolvers<void>()];
+    await using server = await startRawBackend(async (socket) => {
+      await ticked();
+      atTick(() => {
+        seen += 'tick ';
+      });
+      socket.write(rawAnswer(token, { ended: false }));
+      await begun.promise;
+      await ticked();
+      atTick(() => {
+        seen += '| tick ';
+      });
+      socket.write(chunked(token));
+      await ticked();
+      socket.write(`${chunked('data: [DONE]\n\n')}0\r\n\r\n`);
+    }, certificate);
+    await using backend = openBackend(server.url, {}, undefined, certificate && { caFile: certificate.certFile });
+    const orders: string[] = [];
+    for (let answer = 0; answer < answers; answer++) {
+      [seen, begun] = ['', Promise.withResolvers()];
+      const { error } = await readThrough((onReady) =>
+        backend.stream()((ready) => {
+          if (ready !== '') seen += 'token ';
+          onReady(ready);
+          begun.resolve();
+        }),
+      );
+      t.is(error, undefined);
+      orders.push(seen);
+      await idle(backend);
+    }
+    t.true(
+      orders.every((order) => order.endsWith('| tick token ')),
+      orders.join(', '),
+    );
+    // Where the process stood still for a tick, that came first.
+    t.true(
+      orders.some((order) => order.startsWith('token tick ')),
+      orders.join(', '),
+    );
+    t.is(server.requests(), answers);
+    t.true(server.connections() <= poolOfOne, 'a connection has several answers');
   });
-  await using backend = openBackend(server.url);
-  for (let answer = 0; answer < 4; answer++) {
-    seen.length = 0;
-    await readThrough((onReady) =>
+}
+
+test('a call that is given up while its bytes are read ends, also after a pause of its connection', async (t) => {
+  const tokens = 4_000;
+  await using server = await startRawBackend((socket) =>
+    socket.write(rawAnswer(token.repeat(tokens), { ended: false })),
+  );
+  for (const last of [1, tokens / 2, tokens - 1]) {
+    const leaving = new AbortController();
+    await using backend = openBackend(server.url, {}, leaving.signal);
+    let read = 0;
+    const { error } = await readThrough((onReady) =>
       backend.stream()((ready) => {
-        if (ready !== '') seen.push('token');
         onReady(ready);
+        read += 1;
+        if (read === last) leaving.abort(new BackendError('connection', 'given up'));
       }),
     );
-    t.deepEqual(seen, ['token', 'tick', 'tick', 'token']);
-    await idle(backend);
+    t.like(error, { message: 'given up' });
+    await server.untilClosed();
   }
-  t.is(answers, 4);
-  t.true(server.connections() <= poolOfOne, 'a connection has several answers');
 });
