@@ -141,7 +141,7 @@ export async function answerStream(answering: Options): Promise<RunAnswer> {
     if (!hasBegun) onFirstToken({ isDelivered: true, id: converter.id() });
     hasBegun = true;
   };
-  const deliver = (ready: string) => send(ready)?.then(() => false) ?? false;
+  const deliver = (ready: string) => (ready !== '' && send(ready)?.then(() => false)) || false;
   const take = (data: string) => {
     const ready = converter.take(data);
     if (converter.begun()) begin();
