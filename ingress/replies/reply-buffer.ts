@@ -63,7 +63,7 @@ export function createReplyBuffer(deps: Deps) {
     room.take(event);
   }
 
-  /** Most texts are short, and need no reader: a token costs the ingress a third less without its promises. */
+  /** Most texts are short, and are written without waking the reader. */
   function isWritten(event: ReplyEvent): boolean {
     return event.kind === 'chunk' && event.text.length < countedCharacters && writeText(event.text);
   }

@@ -32,7 +32,8 @@ export function followFleet({
   /** Whether this process waits for a change of another one. */
   isWaiting: () => boolean;
   log: Pick<Log, 'warn'>;
-  pause?: (ms: number, signal: AbortSignal) => Promise<unknown>;
+  /** Ends early, and does not fail, when the signal is aborted. */
+  pause?: (ms: number, signal: AbortSignal) => Promise<void>;
 }) {
   const closing = new AbortController();
   const first = Promise.withResolvers<void>();
@@ -57,8 +58,7 @@ export function followFleet({
     while (!closing.signal.aborted) {
       soon = Promise.withResolvers();
       await noteOnce();
-      const pausing = pause(isWaiting() ? noteSoonMs : noteEveryMs, closing.signal).catch(() => {}); // aborted
-      await Promise.race([pausing, soon.promise]);
+      await Promise.race([pause(isWaiting() ? noteSoonMs : noteEveryMs, closing.signal), soon.promise]);
     }
   }
 

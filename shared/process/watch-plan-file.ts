@@ -35,7 +35,7 @@ export function watchPlanFile({
   /** With what the file says now; undefined if that is not valid. */
   onChanged: (next: ParsedPlanFile | undefined) => void;
   log: Pick<Log, 'error' | 'warn'>;
-  /** Resolves at the time of the next look. */
+  /** Resolves at the time of the next look, or when the signal is aborted. */
   look?: (signal: AbortSignal) => Promise<unknown>;
 }): PlanFileWatch {
   const { file, initial, parse, warningsOf } = source;
@@ -87,7 +87,7 @@ export function watchPlanFile({
 
   async function lookUntilClosed(): Promise<void> {
     while (!closing.signal.aborted) {
-      await look(closing.signal).catch(() => {}); // aborted
+      await look(closing.signal);
       if (!closing.signal.aborted) await lookOnce();
     }
   }

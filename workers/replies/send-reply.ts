@@ -57,7 +57,7 @@ type SenderOptions = PostOptions & {
 };
 
 /** The text that was posted last, and its length. */
-type WaitingText = { characters: number; posted: PostedReply | undefined };
+type WaitingText = { characters: number; posted: PostedReply };
 
 export function createReplySender(deps: SenderOptions): ReplySender {
   const { onFirstText, served = () => undefined } = deps;
@@ -106,12 +106,11 @@ export function createReplySender(deps: SenderOptions): ReplySender {
   }
 
   function postText(text: string, tokens: number): void {
-    const replies = textReplies(text, tokens);
-    const waiting: WaitingText = { characters: text.length, posted: undefined };
-    latestText = waiting;
-    waiting.posted = post(replies, () => {
+    const onSettled = () => {
       unsent -= waiting.characters;
-    });
+    };
+    const waiting: WaitingText = { characters: text.length, posted: post(textReplies(text, tokens), onSettled) };
+    latestText = waiting;
   }
 
   return {
@@ -120,7 +119,7 @@ export function createReplySender(deps: SenderOptions): ReplySender {
       if (isGone() || text === '') return undefined;
       tokensSent = tokens;
       unsent += text.length;
-      if (latestText?.posted?.add(text, tokens)) latestText.characters += text.length;
+      if (latestText?.posted.add(text, tokens)) latestText.characters += text.length;
       else postText(text, tokens);
       return unsent > unsentCharactersMax ? latest() : undefined;
     },

@@ -210,15 +210,9 @@ function createAttempt({ backoff, log, signal }: { backoff: Backoff<Task>; log: 
   };
 }
 
-/** Repeats a step, which fails only because of the signal. */
+/** Repeats a step, which does not fail. */
 async function repeat(step: () => Promise<void>, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    try {
-      await step();
-    } catch (error) {
-      if (!signal.aborted) throw error;
-    }
-  }
+  while (!signal.aborted) await step();
 }
 
 /** A lease lives at least 30 s (shared/limits/admit.ts), so one that starts after a check never expires late. */

@@ -276,23 +276,39 @@ for (const kind of ['TCP', 'TLS'] as const) {
   });
 }
 
-test('a call that is given up while its bytes are read ends, also after a pause of its connection', async (t) => {
-  const tokens = 4_000;
-  await using server = await startRawBackend((socket) =>
-    socket.write(rawAnswer(token.repeat(tokens), { ended: false })),
-  );
-  for (const last of [1, tokens / 2, tokens - 1]) {
-    const leaving = new AbortController();
-    await using backend = openBackend(server.url, {}, leaving.signal);
-    let read = 0;
-    const { error } = await readThrough((onReady) =>
+test('a call that is given up while another one is read ends, also when it has bytes that wait for a tick', async (t) => {
+  // After so many bytes others have a turn, and more arrive meanwhile.
+  const many = Math.ceil(70_000 / token.length);
+  const begun = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const sockets: Socket[] = [];
+  await using server = await startRawBackend(async (socket) => {
+    const place = sockets.push(socket) - 1;
+    socket.write(rawAnswer(token, { ended: false }));
+    await begun[place]?.promise;
+    if (place === 0) return;
+    await ticked();
+    socket.write(chunked(token.repeat(many)));
+  });
+  const leaving = [new AbortController(), new AbortController()];
+  const givenUp = new BackendError('connection', 'given up');
+  const read = async (place: number, onTokens: (tokens: number) => void) => {
+    await using backend = openBackend(server.url, {}, leaving[place]?.signal);
+    let tokens = 0;
+    return await readThrough((onReady) =>
       backend.stream()((ready) => {
         onReady(ready);
-        read += 1;
-        if (read === last) leaving.abort(new BackendError('connection', 'given up'));
+        begun[place]?.resolve();
+        tokens += 1;
+        onTokens(tokens);
       }),
     );
-    t.like(error, { message: 'given up' });
-    await server.untilClosed();
-  }
+  };
+  const first = read(0, () => {});
+  await begun[0]?.promise;
+  const second = read(1, (tokens) => {
+    if (tokens === 1 + many) for (const socket of sockets) socket.write(chunked(token));
+    if (tokens === 2 + many) for (const each of leaving) each.abort(givenUp);
+  });
+  for (const { error } of await Promise.all([first, second])) t.like(error, { message: 'given up' });
+  await server.untilClosed();
 });
