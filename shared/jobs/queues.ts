@@ -55,7 +55,7 @@ export const unchallengedMs = Math.floor(lockMs / 3);
 export const lookForStalledEveryMs = 2_500;
 
 /** Finished jobs are not kept, but counted for the dashboard: all of them, and those of each minute of the last day. */
-const countedMinutes = 1_440;
+export const countedMinutes = 1_440;
 
 export function workerOptions({ prefix }: QueueId, connection: Redis): WorkerOptions {
   return {
@@ -67,9 +67,6 @@ export function workerOptions({ prefix }: QueueId, connection: Redis): WorkerOpt
     // BullMQ's bound for checks by several workers at once; here one worker checks.
     stalledInterval: 1_000,
     maxStalledCount: 2,
-    removeOnComplete: { count: 0 },
-    removeOnFail: { count: 0 },
-    metrics: { maxDataPoints: countedMinutes },
   };
 }
 

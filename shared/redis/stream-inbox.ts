@@ -26,6 +26,7 @@ type Deps = {
   log: Log;
   heartbeatMs?: number;
   gatherMs?: number;
+  trimMs?: number;
 };
 
 /** `lastId` is the id of the last entry that was passed on. `renewedAt`: by `performance.now()`. */
@@ -42,8 +43,9 @@ const blockMs = 2_000;
 const entriesPerRead = 128;
 /** Each read costs a command, and wakes this process up. If the last two were less than twice as long apart, the next one waits this long. */
 const defaultGatherMs = 5;
-/** Under load, trimming after each read would be as much work as the read. */
-const trimEveryMs = 50;
+/** Trimming costs a command and a wake-up, like a read. What was read stays this long, or until there are this many characters of it. */
+const defaultTrimMs = 500;
+const readCharactersMax = 1_048_576;
 /** After this many characters the process yields: the replies passed on so far must be written before more are read. */
 const charactersPerTurn = 65_536;
 /** How long closing may wait for a Redis that does not answer. */
@@ -89,7 +91,7 @@ export function openInbox(deps: Deps): Inbox {
 
 /** Returns one read of this stream: waits for entries and passes them on. */
 function createRead(
-  deps: Pick<Deps, 'redis' | 'onEntry' | 'gatherMs'> & {
+  deps: Pick<Deps, 'redis' | 'onEntry' | 'gatherMs' | 'trimMs'> & {
     reader: Redis;
     stream: Stream;
     isCurrent: () => boolean;
@@ -97,7 +99,7 @@ function createRead(
   },
 ): () => Promise<void> {
   const { reader, onEntry, gatherMs = defaultGatherMs, stream, isCurrent, signal } = deps;
-  const trimSoon = createTrimmer(deps);
+  const trimLater = createTrimmer(deps);
   let readAt = Number.NEGATIVE_INFINITY;
 
   return async function readOnce() {
@@ -112,12 +114,13 @@ function createRead(
       if (!isCurrent()) return;
       stream.lastId = id;
       moreFollows = onEntry(fields) && moreFollows;
-      characters += fields.at(-1)?.length ?? 0;
+      const length = fields.at(-1)?.length ?? 0;
+      trimLater(length);
+      characters += length;
       if (characters < charactersPerTurn) continue;
       characters = 0;
       await nextTurn();
     }
-    if (entries.length > 0) trimSoon();
     const waitMs = readAt + gatherMs - performance.now();
     if (moreFollows && waitMs > 0 && readAt < before + 2 * gatherMs) await sleep(waitMs, undefined, { signal });
   };
@@ -204,17 +207,27 @@ async function openStream(redis: Redis, key: string): Promise<Stream> {
 /**
  * Removes all entries that were read, including the last: they can hold a client's text. After an error, they stay until the next trim.
  */
-function createTrimmer({ redis, stream, isCurrent }: { redis: Redis; stream: Stream; isCurrent: () => boolean }) {
-  let isScheduled = false;
+function createTrimmer({
+  redis,
+  stream,
+  isCurrent,
+  trimMs = defaultTrimMs,
+}: Pick<Deps, 'redis' | 'trimMs'> & { stream: Stream; isCurrent: () => boolean }) {
+  let timer: NodeJS.Timeout | undefined;
+  let readCharacters = 0;
 
   function trim(): void {
-    isScheduled = false;
+    timer = undefined;
+    readCharacters = 0;
     if (isCurrent()) redis.xtrim(stream.key, 'MINID', '=', idAfter(stream.lastId)).catch(() => {});
   }
 
-  return function trimSoon(): void {
-    if (!isScheduled) setTimeout(trim, trimEveryMs);
-    isScheduled = true;
+  return function trimLater(characters: number): void {
+    readCharacters += characters;
+    timer ??= setTimeout(trim, trimMs);
+    if (readCharacters < readCharactersMax) return;
+    clearTimeout(timer);
+    trim();
   };
 }
 

@@ -43,12 +43,19 @@ export interface Tracing {
 }
 
 /** Does this work as a part of `parent`, if there is a trace. A failure ends the part with the code of the error. */
-export async function traced<Result>(
+export function traced<Result>(
   parent: Span | undefined,
-  { name, ...options }: SpanOptions & { name: string },
+  part: SpanOptions & { name: string },
   work: (span: Span | undefined) => Promise<Result>,
 ): Promise<Result> {
-  if (parent === undefined) return work(undefined);
+  return parent === undefined ? work(undefined) : tracedIn(parent, part, work);
+}
+
+async function tracedIn<Result>(
+  parent: Span,
+  { name, ...options }: SpanOptions & { name: string },
+  work: (span: Span) => Promise<Result>,
+): Promise<Result> {
   using span = parent.start(name, options);
   try {
     return await work(span);
@@ -74,6 +81,7 @@ export function traceSettlement(
   outcome: string,
   settle: () => Promise<SettleAnswer>,
 ): Promise<SettleAnswer> {
+  if (run === undefined) return settle();
   return traced(run, { name: 'settle', attributes: { 'svc.outcome': outcome } }, async (span) => {
     const settled = await settle();
     span?.set({ 'svc.settled': settled });

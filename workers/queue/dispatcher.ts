@@ -157,9 +157,9 @@ function createTurns(states: Pick<QueueStates, 'taken'>) {
 
   return function serveInTurn(lane: Lane, begin: (state: QueueState) => boolean): boolean {
     followStates();
-    const served = new Set(order.filter((state) => state.lane === lane && begin(state)));
-    order = [...order.filter((state) => !served.has(state)), ...served];
-    return served.size > 0;
+    const served = order.filter((state) => state.lane === lane && begin(state));
+    if (served.length > 0) order = [...order.filter((state) => !served.includes(state)), ...served];
+    return served.length > 0;
   };
 }
 
@@ -235,9 +235,10 @@ function createJobTaker(deps: {
     });
     room.endTaking(state);
     if ('job' in taken) return run(state, taken, reservation);
-    reservation?.release();
     state.found = 0;
     state.isEmpty = !state.isMarked;
+    // Looks for jobs for the slot, but no longer in this queue.
+    reservation?.release();
     onNone(state, taken.nextAt);
   }
 

@@ -7,6 +7,7 @@ import type { Redis } from '../../shared/redis/connections.ts';
 import type { Lane } from '../../shared/redis/keys.ts';
 import type { Reservation } from '../backends/reservation.ts';
 import type { JobOutcome, ProcessJob, StopReason, TakenJob } from '../failover/run.ts';
+import { createClearMarkerSoon, createEndJob } from './queue-scripts.ts';
 
 /** The work on the jobs of a lane. */
 export type LaneWork = {
@@ -18,7 +19,10 @@ export type LaneWork = {
 };
 
 /** A job that this worker has taken, with the token of its lock. */
-export type LockedJob = { job: Job; token: string };
+export type LockedJob = { job: QueuedJob; token: string };
+
+/** `taken`: how often it was taken, including this time. `isStalled`: its workers kept dying. `open` adds BullMQ's operations. */
+type QueuedJob = { id: string; data: unknown; taken: number; isStalled: boolean; open: () => Job };
 
 /** A worker of one queue: takes jobs, renews their locks, runs them, and ends them in the queue. */
 export interface LaneWorker extends AsyncDisposable {
@@ -61,19 +65,23 @@ export function createLaneWorker(deps: LaneWorkerDeps): LaneWorker {
   const worker = openWorker(deps);
   const markerKey = worker.toKey('marker');
   const setMarker = () => connection.zadd(markerKey, 0, '0');
+  const clearMarkerSoon = createClearMarkerSoon({ worker, connection, log });
+  const endJob = createEndJob({ worker, connection });
   const locks = createJobLocks({ extend: (ids, tokens) => worker.extendJobLocks(ids, tokens, lockMs), queue, log });
   const process = createProcess(deps);
   let takings = 0;
 
   async function take(): Promise<LockedJob | { nextAt: number }> {
     const token = `${worker.id}:${takings++}`;
-    const [data, id, , nextAt] = await worker.backend.moveToActive(token);
-    if (!data) return { nextAt: Number(nextAt) || 0 };
-    return { job: Job.fromJSON(worker, data, id), token };
+    const taking = worker.backend.moveToActive(token);
+    clearMarkerSoon();
+    const [job, id, , nextAt] = await taking;
+    if (!job) return { nextAt: Number(nextAt) || 0 };
+    return { job: readJob(worker, job, id), token };
   }
 
   async function run(taken: LockedJob, reservation: Reservation | undefined): Promise<void> {
-    const id = String(taken.job.id);
+    const { id } = taken.job;
     const lock = locks.hold(id, taken.token);
     metrics.running.inc(labels);
     using _payload = payloads.hold(payloadBytes(taken.job));
@@ -82,7 +90,8 @@ export function createLaneWorker(deps: LaneWorkerDeps): LaneWorker {
       reservation?.release();
       // If the job cannot be ended here, its lock expires: another worker runs it again, and finds that it was ended.
       lock.release();
-      await endInQueue(taken, outcome, setMarker);
+      if (outcome !== 'requeue' && outcome.outcome === 'done') await endJob(id, taken.token);
+      else await putBack(taken, outcome, setMarker);
     } catch (error) {
       log.warn({ err: error, requestId: id, queue }, 'a job was not ended in its queue');
     } finally {
@@ -124,21 +133,34 @@ function openWorker({ queue, connection, log }: LaneWorkerDeps): Worker {
   return worker;
 }
 
+type JobJson = Parameters<typeof Job.fromJSON>[1];
+
+/** BullMQ's own object costs a request several times as much. */
+function readJob(worker: Worker, json: JobJson, id = ''): QueuedJob {
+  const { data, attemptsStarted = 0, deferredFailure } = json;
+  return {
+    id,
+    data: JSON.parse(data),
+    taken: attemptsStarted,
+    isStalled: deferredFailure !== undefined,
+    open: () => Job.fromJSON(worker, json, id),
+  };
+}
+
 /** Runs a job, or ends one that is lost. Never fails. */
 function createProcess({ queue, processJob, failLost, shutdown, log }: LaneWorkerDeps) {
   return async function process(
-    job: Job,
+    { id, data, taken, isStalled }: QueuedJob,
     given: Pick<TakenJob, 'signal' | 'reservation'>,
   ): Promise<JobOutcome | 'requeue'> {
     if (shutdown.aborted) return 'requeue';
-    const taken = job.attemptsStarted;
     try {
-      if (job.deferredFailure === undefined) return await processJob({ data: job.data, taken, ...given });
-      log.error({ requestId: job.id, queue: queue.name }, 'a job is given up: its workers kept dying');
+      if (!isStalled) return await processJob({ data, taken, ...given });
+      log.error({ requestId: id, queue: queue.name }, 'a job is given up: its workers kept dying');
     } catch (error) {
-      log.error({ err: error, requestId: job.id }, 'a job failed');
+      log.error({ err: error, requestId: id }, 'a job failed');
     }
-    const lost = { data: job.data, taken: taken + 1, isStalled: job.deferredFailure !== undefined };
+    const lost = { data, taken: taken + 1, isStalled };
     await failLost(lost).catch((cause: unknown) => log.error({ err: cause }, 'a lost job was not ended'));
     return { outcome: 'done' };
   };
@@ -146,24 +168,19 @@ function createProcess({ queue, processJob, failLost, shutdown, log }: LaneWorke
 
 type SetMarker = () => Promise<unknown>;
 
-async function endInQueue(
+async function putBack(
   { job, token }: LockedJob,
-  ended: JobOutcome | 'requeue',
+  ended: Exclude<JobOutcome, { outcome: 'done' }> | 'requeue',
   setMarker: SetMarker,
 ): Promise<void> {
-  if (ended === 'requeue') return requeue({ job, token }, setMarker);
-  if (ended.outcome === 'done') {
-    await job.moveToCompleted(null, token, false);
+  const opened = job.open();
+  if (ended !== 'requeue') await opened.updateData(ended.job);
+  if (ended !== 'requeue' && ended.outcome !== 'requeue') {
+    // Other jobs of its queue run meanwhile. In front of the queue, it would block them.
+    await opened.moveToDelayed(Date.now() + ended.pauseMs * (0.5 + Math.random()), token);
     return;
   }
-  await job.updateData(ended.job);
-  if (ended.outcome === 'requeue') return requeue({ job, token }, setMarker);
-  // Other jobs of its queue run meanwhile. In front of the queue, it would block them.
-  await job.moveToDelayed(Date.now() + ended.pauseMs * (0.5 + Math.random()), token);
-}
-
-async function requeue({ job, token }: LockedJob, setMarker: SetMarker): Promise<void> {
-  await job.moveToWait(token);
+  await opened.moveToWait(token);
   // BullMQ sets no marker for a job with a priority that comes back.
   await setMarker();
 }
@@ -176,7 +193,7 @@ async function recoverStalled(worker: Worker, onRecovered: LaneWork['onRecovered
 }
 
 /** Jobs of another release may have another shape. The run rejects what it cannot read. */
-function payloadBytes({ data }: Job): number {
+function payloadBytes({ data }: QueuedJob): number {
   const { payload } = data as { payload?: unknown };
   return typeof payload === 'string' ? Buffer.byteLength(payload) : 0;
 }

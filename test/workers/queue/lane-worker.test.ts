@@ -160,10 +160,15 @@ test('each taking of a job has a higher number than the one before', async (t) =
 });
 
 /** A worker of one queue, whose jobs the test takes. */
-function openLaneWorker(t: ExecutionContext, { name, opts }: Queue, work: Partial<LaneWork> = {}): LaneWorker {
+function openLaneWorker(
+  t: ExecutionContext,
+  { name, opts }: Queue,
+  work: Partial<LaneWork> = {},
+  { log } = recordedLog(),
+): LaneWorker {
   const worker = createLaneWorker({
     queue: { name, prefix: opts.prefix ?? '' },
-    ...{ labels: { pool: 'default', lane: 'interactive' }, connection: given.redis, log: recordedLog().log },
+    ...{ labels: { pool: 'default', lane: 'interactive' }, connection: given.redis, log },
     payloads: createHeldPayloads({ bodyBytesMax: 1 }),
     shutdown: new AbortController().signal,
     metrics: createWorkerMetrics(new Registry()),
@@ -289,4 +294,65 @@ test('a job is run with its own signal, its number of takings, and its data as q
     executions.map(({ taken }) => taken),
     [1, 1],
   );
+});
+
+test('completed jobs are removed together, and counted for the dashboard in all and by minute', async (t) => {
+  await using side = await openWorkerSide(given.redis);
+  const { queue, add } = openQueue(t, side);
+  const worker = openLaneWorker(t, queue);
+  const [countsKey, minutesKey] = [queue.toKey('metrics:completed'), queue.toKey('metrics:completed:data')];
+  const endJobs = async (count: number) => {
+    for (let jobs = 0; jobs < count; jobs++) await add();
+    const taken = await Promise.all(Array.from({ length: count }, () => worker.take()));
+    await Promise.all(taken.map((one) => ('job' in one ? worker.run(one, undefined) : t.fail())));
+  };
+  await endJobs(3);
+  t.is((await queue.getMetrics('completed', 0, 0)).meta.count, 3);
+  t.deepEqual(await given.redis.lrange(minutesKey, 0, -1), [], 'the minute is not over');
+
+  await given.redis.hset(countsKey, 'prevTS', String(Date.now() - 2 * 60_000));
+  await endJobs(2);
+  const { meta, data } = await queue.getMetrics('completed');
+  t.like(meta, { count: 5, prevCount: 3 });
+  t.true(Math.abs(meta.prevTS - Date.now()) < 60_000);
+  t.deepEqual(data.map(Number), [0, 3]);
+
+  await given.redis.hset(countsKey, 'prevTS', String(Date.now() - 3 * 86_400_000));
+  await endJobs(1);
+  t.is(await given.redis.llen(minutesKey), 1_440, 'those of the last day');
+  const left = await given.redis.keys(queue.toKey('*'));
+  const kept = ['events', 'id', 'meta', 'metrics:completed', 'metrics:completed:data'];
+  t.deepEqual(left.toSorted(), kept.map((name) => queue.toKey(name)).toSorted());
+});
+
+test('a job whose lock was lost is not removed, and others that end with it are', async (t) => {
+  await using side = await openWorkerSide(given.redis);
+  const { queue, add } = openQueue(t, side);
+  const recorded = recordedLog();
+  const worker = openLaneWorker(t, queue, {}, recorded);
+  const [lost, other] = [await add(), await add()];
+  const taken = [await worker.take(), await worker.take()];
+  await given.redis.set(queue.toKey(`${lost}:lock`), 'of another worker');
+  await Promise.all(taken.map((one) => ('job' in one ? worker.run(one, undefined) : t.fail())));
+  t.deepEqual(await given.redis.lrange(queue.toKey('active'), 0, -1), [lost]);
+  t.is(await given.redis.get(queue.toKey(`${lost}:lock`)), 'of another worker');
+  t.is(await given.redis.exists(queue.toKey(lost), queue.toKey(other)), 1);
+  t.is(recorded.lines.length, 1);
+  t.like(recorded.lines[0], { message: 'a job was not ended in its queue', fields: { requestId: lost } });
+});
+
+test('the marker of a queue goes with its last waiting job, and that of a delayed job stays', async (t) => {
+  await using side = await openWorkerSide(given.redis);
+  const { queue, add } = openQueue(t, side);
+  const worker = openLaneWorker(t, queue);
+  const marker = () => given.redis.zrange(queue.toKey('marker'), 0, -1);
+  await queue.add(jobName, {}, { jobId: randomUUID(), delay: 60_000 });
+  await add();
+  await add();
+  await worker.take();
+  t.deepEqual(await marker(), ['0', '1'], 'another worker looks for the second job');
+  await worker.take();
+  t.deepEqual(await marker(), ['1']);
+  await add();
+  t.deepEqual(await marker(), ['0', '1']);
 });
