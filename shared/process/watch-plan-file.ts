@@ -12,7 +12,7 @@ import {
 } from '../plan-file/plan-file.ts';
 import type { Log } from './log.ts';
 
-const lookEveryMs = 500;
+const lookEveryMs = 1_000;
 
 /** Knows why the text that was read last is not used; empty if it is. */
 export type PlanFileWatch = AsyncDisposable & { issues(): readonly string[] };
