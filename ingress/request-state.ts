@@ -46,10 +46,10 @@ export type RequestState = {
   counters?: LimitCounters;
   /** All of the body has been read. Node's `complete` can still be false then. */
   isBodyWhole?: true;
-  body?: JsonBody;
+  body?: JsonBody | undefined;
   /** The share of this request's body in the budget of this process. */
   bodyShare?: Pick<BodyShare, 'leave'>;
-  call?: Call;
+  call?: Call | undefined;
   /** The model of the call, by its name in the plan file. */
   model?: string;
   /** Set for a request with an idempotency key. */

@@ -52,7 +52,7 @@ export function readCalls({
         throw error;
       }
       // From now on memory holds the request only as it will be queued, not also its text and its parsed body.
-      delete ctx.state.body;
+      ctx.state.body = undefined;
       if (stateOf(ctx, 'call').payload.length >= largeBytesMin) await rest(performance.now() - since);
       return next();
     };

@@ -39,7 +39,7 @@ export async function answerCall(ctx: AppContext, parts: AnswerParts): Promise<v
   const { endpoint, stream } = stateOf(ctx, 'call');
   const reply = await enqueue(ctx, parts);
   // The body is in the queue, and no longer held here.
-  delete ctx.state.call;
+  ctx.state.call = undefined;
   ctx.state.bodyShare?.leave();
   const { claim } = stateOf(ctx, 'lease');
   const unfollow = followEnds(ctx, reply, parts);
@@ -96,10 +96,9 @@ async function enqueue(ctx: AppContext, parts: QueueingParts): Promise<ExpectedR
   });
   try {
     if (address === '') throw temporarilyUnavailable();
-    const owner = { requestId, account, keyId, plan };
-    const asked = { ...owner, ...call, promptEstimate: cost.promptTokens };
+    const owner = { requestId, account, keyId, plan, promptEstimate: cost.promptTokens };
     const claimed = claim && { claim: jobClaimOf(claim) };
-    const job = { ...asked, ...admission, replyTo: address, earlierRuns: [], ...claimed };
+    const job = { ...owner, ...call, ...admission, replyTo: address, earlierRuns: [], ...claimed };
     await traced(ctx.state.span, sendingTo(call.model), (span) => queues.add(inTrace(job, span), priority));
     place.queued();
   } catch (error) {

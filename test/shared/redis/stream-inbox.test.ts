@@ -14,7 +14,7 @@ function open(
   t: ExecutionContext,
   own: PrivateRedis,
   onEntry: (text: string) => void = () => {},
-  options: { gatherMs?: number } = {},
+  options: { gatherMs?: number; trimMs?: number } = {},
 ): Subject {
   const { log } = recordedLog();
   const redis = connectForRequests(own.server.url, log);
@@ -91,6 +91,20 @@ test('entries are trimmed after they were read, down to the last one', async (t)
   t.is(await own.redis.exists(address), 1, 'an empty stream still shows that it has a reader');
   t.not(await write(own.redis, address, 'more'), null);
   await until(t, () => subject.taken.length === 1_201);
+});
+
+test('what was read stays until a mebibyte was read, if the time to trim has not come', async (t) => {
+  await using own = await startPrivateRedis();
+  const subject = open(t, own, undefined, { trimMs: 3_600_000 });
+  await using _inbox = subject.inbox;
+  const address = await addressOf(t, subject);
+  const half = 'x'.repeat(524_288);
+  await write(own.redis, address, half);
+  await until(t, () => subject.taken.length === 1);
+  for (let round = 0; round < 100; round++) await own.redis.ping();
+  t.is(await own.redis.xlen(address), 2, 'with the one that opened the stream');
+  await write(own.redis, address, half);
+  await until(t, async () => (await own.redis.xlen(address)) === 0);
 });
 
 test('entries written while its connections were killed arrive once and in order', async (t) => {

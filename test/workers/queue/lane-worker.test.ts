@@ -345,7 +345,7 @@ test('the marker of a queue goes with its last waiting job, and that of a delaye
   await using side = await openWorkerSide(given.redis);
   const { queue, add } = openQueue(t, side);
   const worker = openLaneWorker(t, queue);
-  const marker = () => given.redis.zrange(queue.toKey('marker'), 0, -1);
+  const marker = () => given.redis.zrange(queue.toKey('marker'), '0', '-1');
   await queue.add(jobName, {}, { jobId: randomUUID(), delay: 60_000 });
   await add();
   await add();
