@@ -30,7 +30,8 @@ Parts; without a name, all except the last. Each prints tables, and those of bat
   fairness [20000]    a batch of 20 lines beside one of this many
   lanes               interactive requests, alternately without and with lines of batches
   waiting             requests for a model while another one is full or silent, and of an account while another one has 500 requests
-  costs               an idle service, the Redis scripts of a request, how long the runs of a killed worker wait;
+  costs               an idle service, where the time of streams goes, the Redis scripts of a request, how long the runs of a
+                      killed worker wait;
                       --against <checkout> also measures another version while it is idle
   fleet               Redis commands a second of 1, 10 and 50 workers: idle, under load, and with waiting batches
   cluster             one Redis and a cluster of three masters, alternately, with 1 and 4 models; the limits on the cluster

@@ -1,6 +1,7 @@
 import { Counter, type Registry } from 'prom-client';
 import { z } from 'zod';
 import { within } from '../../shared/concurrency/shutdown.ts';
+import { createSingleFlight } from '../../shared/concurrency/single-flight.ts';
 import { storedJson } from '../../shared/json/stored-values.ts';
 import { leaseGraceMs, leaseLifeMs } from '../../shared/limits/admit.ts';
 import { observeGauge } from '../../shared/process/metrics.ts';
@@ -50,7 +51,12 @@ export function createExpireLeases(deps: {
   now?: (partition: number) => Promise<number>;
 }): ExpireLeases {
   const { redis, endLeases, requestMs, metrics } = deps;
-  const { now: timeOf = (partition: number) => redisNow(redis, leaseHoldersKey(partition)) } = deps;
+  // Partitions that are checked together share a time. One that is a little old only expires a lease later.
+  const times = createSingleFlight({
+    nameOf: (partition: number) => (redis.isCluster ? String(partition) : ''),
+    fetch: (partition) => redisNow(redis, leaseHoldersKey(partition)),
+  });
+  const { now: timeOf = times.join } = deps;
   /** The last look at each partition of a cluster, where some can be unavailable while others are not. Otherwise one for all. */
   const looks = new Map<number, Look>();
 

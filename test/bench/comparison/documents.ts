@@ -27,6 +27,7 @@ function partsOf(results: Results): string[] {
   return [
     ...[howMeasured(results), ...howCostsWereMeasured(results)],
     ...section('Cost of a request', [...costTable(results), '', chartLinks]),
+    ...section('Where the time goes', sharesTable(results)),
     ...section('Claims and results', [aboutClaims, '', ...barsTable(results)]),
     ...section('Capacity of a processor', capacityOf(results)),
     ...section('Limits under failures', [`Measured on ${takenOn(results.taken.truth)}:`, '', ...truthTable(results)]),
@@ -133,6 +134,24 @@ function costTable({ rows, runs, warmUps }: Results): string[] {
     ];
   });
   return tableOf([...columns, ...wrong], lines);
+}
+
+/** A place that takes less of every process has no row. */
+const shownShareMin = 0.02;
+
+function sharesTable({ costs }: Results): string[] {
+  const shares = costs?.shares ?? [];
+  const places = [...new Set(shares.flatMap((of) => Object.keys(of.shares)))];
+  const most = (place: string) => Math.max(...shares.map((of) => of.shares[place] ?? 0));
+  const lines = places
+    .filter((place) => most(place) >= shownShareMin)
+    .toSorted((one, other) => most(other) - most(one))
+    .map((place) => [place, ...shares.map((of) => `${(100 * (of.shares[place] ?? 0)).toFixed(0)} %`)]);
+  return [
+    'Shares of the time of a main thread that is not idle, by a profile of one ingress and one worker under loads of streams:',
+    '',
+    ...tableOf(['spent in', ...shares.map(({ load, process }) => `${process}, ${load}`)], lines),
+  ];
 }
 
 function truthTable({ truth }: Results): string[] {

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { measureIdle } from '../costs/idle.ts';
 import { measureScripts } from '../costs/scripts.ts';
+import { measureShares } from '../costs/shares.ts';
 import { measureTakeover } from '../costs/takeover.ts';
 import { measureFleet } from '../fleet.ts';
 import { startModelServer } from '../gateways/places.ts';
@@ -66,7 +67,8 @@ export async function runCosts({
   }
   const idle = await measureIdle({ ...measured, name: 'this' });
   reportIdle('this version', idle);
-  const costs = { idle, scripts: await measureScripts(), takeoverMs: await measureTakeover() };
+  const shares = await measureShares(place, { seconds: 4 * seconds });
+  const costs = { idle, scripts: await measureScripts(), takeoverMs: await measureTakeover(), shares };
   const results = await keepResults(keeping, { part: 'costs', found: { costs } });
   reportCosts(costs);
   printBars(results);

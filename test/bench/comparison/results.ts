@@ -53,6 +53,12 @@ const costsSchema = z.object({
   scripts: z.object({ admit: z.number(), start: z.number(), settle: z.number() }),
   /** From the end of a worker by SIGKILL until each of its runs has started again, sorted. */
   takeoverMs: z.array(z.number()),
+  /** Where the main threads of ingress and worker spend their time under loads of streams. */
+  shares: z
+    .array(
+      z.object({ load: z.string(), process: z.enum(['ingress', 'worker']), shares: z.record(z.string(), z.number()) }),
+    )
+    .default([]),
 });
 export type Costs = z.infer<typeof costsSchema>;
 

@@ -28,7 +28,7 @@ export interface Gateway extends AsyncDisposable {
 
 /** `models`: each client asks them in turn. */
 export function questionFor(
-  { urls, headers, asked = chat }: Gateway,
+  { urls, headers, asked = chat }: Pick<Gateway, 'urls' | 'headers' | 'asked'>,
   fields: object,
   models: readonly string[] = [modelName],
 ): Question {

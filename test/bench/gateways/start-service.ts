@@ -43,6 +43,8 @@ type Options = Pick<Place, 'directory'> & {
   isCluster?: boolean;
   /** The folder of the processes' code. Default: this project. */
   root?: string;
+  /** Further arguments of Node for a process. */
+  nodeArguments?: (process: 'ingress' | 'worker') => readonly string[];
 };
 
 /**
@@ -53,7 +55,7 @@ export async function startService({ directory: above, modelServer, name, root =
   await using parts = new AsyncDisposableStack();
   const directory = join(above, name);
   await mkdir(directory, { recursive: true });
-  const { isCluster = false, models = {} } = wanted;
+  const { isCluster = false, models = {}, nodeArguments = () => [] } = wanted;
   const redis = parts.use(await startStackRedis(join(directory, 'redis'), { isCluster }));
   const [baseUrl, planFile] = ['http://127.0.0.1:8080', join(directory, 'plans.yaml')];
   const identity = parts.use(await startIdentityProvider({ audience: baseUrl, dataDirectory: directory }));
@@ -68,9 +70,10 @@ export async function startService({ directory: above, modelServer, name, root =
 
   async function placeFor(side: 'ingress' | 'workers', number: number) {
     const [port, operationsPort] = [await freePort(), await freePort()];
+    const ofNode = nodeArguments(side === 'ingress' ? 'ingress' : 'worker');
     const start = () =>
       startProcess({
-        ...{ command: process.execPath, args: [`${side}/main.ts`], cwd: root },
+        ...{ command: process.execPath, args: [...ofNode, `${side}/main.ts`], cwd: root },
         env: { ...settings, OPS_PORT: String(operationsPort), ...(side === 'ingress' && { PORT: String(port) }) },
         logFile: join(directory, `${side}-${number}.log`),
         readyUrl: `http://127.0.0.1:${operationsPort}/readyz`,
