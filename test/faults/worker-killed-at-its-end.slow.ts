@@ -9,8 +9,8 @@ import { addressIn, startTcpProxy } from '../support/tcp-proxy.ts';
 import { type AskedRequest, ask } from '../support/truth/ask.ts';
 import { openWitnesses } from '../support/truth/open-witnesses.ts';
 
-/** A new worker sends the text of a script at first. This is the script of BullMQ that removes a finished job from its queue. */
-const finishing = 'Move job from active to a finished status';
+/** A new worker sends the text of a script at first. This is the one that removes completed jobs from their queue. */
+const finishing = 'Removes completed jobs from their queue';
 /** Only settling an answered request sends this, once. */
 const settling = '"outcome":"completed"';
 const streamed = everyForm.filter(({ hasStreams }) => hasStreams);

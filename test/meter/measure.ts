@@ -82,13 +82,19 @@ export async function measureRedis(): Promise<Record<Load, Measurement>> {
     },
   };
 
+  /** A job is removed from its queue soon after its answer. */
+  async function keysAtRest(): Promise<Record<string, number>> {
+    while ((await redis.keys('*:active')).length > 0) await sleep(20);
+    return keyFamilies(redis);
+  }
+
   async function measure(work: () => Promise<void>, units: number): Promise<Measurement> {
     for (let time = 0; time < warmUps; time++) await work();
     const { bytesIn, bytesOut } = await bytesOf(redis, work);
     const { commands, scripts, parts } = await callsOf({ redis, url: stack.redisUrl, units }, work);
-    const before = await keyFamilies(redis);
+    const before = await keysAtRest();
     await work();
-    const keys = added(before, await keyFamilies(redis));
+    const keys = added(before, await keysAtRest());
     const keysLeft = sum(Object.values(keys).map((count) => Math.round(count / units)));
     const bytes = { bytesIn: Math.round(bytesIn / units), bytesOut: Math.round(bytesOut / units) };
     return { cost: { commands, scripts, ...bytes, keysLeft }, parts: { ...parts, ...keys } };

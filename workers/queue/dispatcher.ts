@@ -243,10 +243,10 @@ function createJobTaker(deps: {
   }
 
   function run(state: QueueState, taken: LockedJob, reservation: Parameters<LaneWorker['run']>[1]): void {
-    state.found++;
-    // If there are more jobs, taking one has set the marker, which brings the next taking. Two cases do not wait for the marker: a queue
+    state.found = taken.more ? state.found + 1 : 0;
+    // If there are more jobs, the marker brings the next taking, of this worker or of one that waits. Two cases do not wait for it: a queue
     // that has given several jobs, and one whose job took the last slot, because it is not awaited until there is another slot.
-    if (state.found === 1 && state.taking === 0) state.isEmpty = !state.isMarked && room.canTake(state);
+    if (state.found < 2 && state.taking === 0) state.isEmpty = !state.isMarked && room.canTake(state);
     state.jobs++;
     track(
       state.worker.run(taken, reservation).finally(() => {

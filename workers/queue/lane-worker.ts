@@ -7,7 +7,7 @@ import type { Redis } from '../../shared/redis/connections.ts';
 import type { Lane } from '../../shared/redis/keys.ts';
 import type { Reservation } from '../backends/reservation.ts';
 import type { JobOutcome, ProcessJob, StopReason, TakenJob } from '../failover/run.ts';
-import { createClearMarkerSoon, createEndJob } from './queue-scripts.ts';
+import { createClearMarker, createEndJob } from './queue-scripts.ts';
 
 /** The work on the jobs of a lane. */
 export type LaneWork = {
@@ -18,8 +18,8 @@ export type LaneWork = {
   onRecovered?: (data: readonly unknown[]) => Promise<void>;
 };
 
-/** A job that this worker has taken, with the token of its lock. */
-export type LockedJob = { job: QueuedJob; token: string };
+/** A job that this worker has taken, with the token of its lock. `more`: further jobs wait in its queue, as far as is known. */
+export type LockedJob = { job: QueuedJob; token: string; more: boolean };
 
 /** `taken`: how often it was taken, including this time. `isStalled`: its workers kept dying. `open` adds BullMQ's operations. */
 type QueuedJob = { id: string; data: unknown; taken: number; isStalled: boolean; open: () => Job };
@@ -65,7 +65,7 @@ export function createLaneWorker(deps: LaneWorkerDeps): LaneWorker {
   const worker = openWorker(deps);
   const markerKey = worker.toKey('marker');
   const setMarker = () => connection.zadd(markerKey, 0, '0');
-  const clearMarkerSoon = createClearMarkerSoon({ worker, connection, log });
+  const clearMarker = createClearMarker({ worker, connection, log });
   const endJob = createEndJob({ worker, connection });
   const locks = createJobLocks({ extend: (ids, tokens) => worker.extendJobLocks(ids, tokens, lockMs), queue, log });
   const process = createProcess(deps);
@@ -73,11 +73,9 @@ export function createLaneWorker(deps: LaneWorkerDeps): LaneWorker {
 
   async function take(): Promise<LockedJob | { nextAt: number }> {
     const token = `${worker.id}:${takings++}`;
-    const taking = worker.backend.moveToActive(token);
-    clearMarkerSoon();
-    const [job, id, , nextAt] = await taking;
+    const [[job, id, , nextAt], more] = await Promise.all([worker.backend.moveToActive(token), clearMarker()]);
     if (!job) return { nextAt: Number(nextAt) || 0 };
-    return { job: readJob(worker, job, id), token };
+    return { job: readJob(worker, job, id), token, more };
   }
 
   async function run(taken: LockedJob, reservation: Reservation | undefined): Promise<void> {
@@ -137,13 +135,15 @@ type JobJson = Parameters<typeof Job.fromJSON>[1];
 
 /** BullMQ's own object costs a request several times as much. */
 function readJob(worker: Worker, json: JobJson, id = ''): QueuedJob {
-  const { data, attemptsStarted = 0, deferredFailure } = json;
+  const { data, ...rest } = json;
+  const { attemptsStarted = 0, deferredFailure } = rest;
   return {
     id,
     data: JSON.parse(data),
     taken: attemptsStarted,
     isStalled: deferredFailure !== undefined,
-    open: () => Job.fromJSON(worker, json, id),
+    // Without the text of its data, which nothing reads again: a run would hold it beside the data.
+    open: () => Job.fromJSON(worker, { ...rest, data: '{}' }, id),
   };
 }
 
@@ -169,7 +169,7 @@ function createProcess({ queue, processJob, failLost, shutdown, log }: LaneWorke
 type SetMarker = () => Promise<unknown>;
 
 async function putBack(
-  { job, token }: LockedJob,
+  { job, token }: Omit<LockedJob, 'more'>,
   ended: Exclude<JobOutcome, { outcome: 'done' }> | 'requeue',
   setMarker: SetMarker,
 ): Promise<void> {

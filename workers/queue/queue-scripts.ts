@@ -10,31 +10,39 @@ import { atEndOfTurn } from '../../shared/redis/observe-connection.ts';
 type Deps = { worker: Pick<Worker, 'toKey'>; connection: Redis; log: Log };
 
 const clearMarkerLua = loadLua(new URL('./clear-marker.lua', import.meta.url), {
-  keys: 'markerKey waitKey prioritizedKey counterKey',
+  keys: 'markerKey waitKey prioritizedKey delayedKey counterKey',
 });
 
 /**
  * Returns a function that clears the marker of an empty queue, right after the jobs that are taken in this turn of the event loop: a marker
- * without a job would make a worker look for one in vain (decisions.md#our-own-scripts-beside-bullmq-s).
+ * without a job would make a worker look for one (decisions.md#our-own-scripts-beside-bullmq-s). It resolves with whether more jobs wait,
+ * and with true if that is not known.
  */
-export function createClearMarkerSoon({ worker, connection, log }: Deps): () => void {
+export function createClearMarker({ worker, connection, log }: Deps): () => Promise<boolean> {
   const call = loadScript(connection, clearMarkerLua);
   const keys = {
     markerKey: worker.toKey('marker'),
     waitKey: worker.toKey('wait'),
     prioritizedKey: worker.toKey('prioritized'),
+    delayedKey: worker.toKey('delayed'),
     counterKey: worker.toKey('pc'),
   };
-  let isScheduled = false;
+  let clearing: Promise<boolean> | undefined;
 
-  function clear(): void {
-    isScheduled = false;
-    call(keys).catch((error: unknown) => log.debug({ err: error, ...keys }, 'a marker was not cleared'));
+  async function clear(): Promise<boolean> {
+    await new Promise<void>((resolve) => atEndOfTurn(resolve, 'gather'));
+    clearing = undefined;
+    try {
+      return (await call(keys)) !== 0;
+    } catch (error) {
+      log.debug({ err: error, ...keys }, 'a marker was not cleared');
+      return true;
+    }
   }
 
-  return function clearMarkerSoon(): void {
-    if (!isScheduled) atEndOfTurn(clear, 'gather');
-    isScheduled = true;
+  return function clearMarker() {
+    clearing ??= clear();
+    return clearing;
   };
 }
 

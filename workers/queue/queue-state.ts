@@ -24,7 +24,7 @@ export type QueueState = DispatchedQueue & {
   latest: Promise<void> | undefined;
   /** Jobs that were taken and have not ended in their queue. A job whose lock was released may still have to be ended there. */
   jobs: number;
-  /** How many takings in a row have found a job. */
+  /** How many takings in a row have found a job and said that more wait. */
   found: number;
   /** Its marker came after the latest taking began, which may have been too early for that job. */
   isMarked: boolean;

@@ -18,7 +18,8 @@ const bellLifeMs = 60_000;
 const closeMs = 500;
 
 /**
- * BullMQ sets a queue's marker with each job that is added, and with each that is taken. `BZPOPMIN` gives the marker to the client that
+ * BullMQ sets a queue's marker with each job that is added, and with each that is taken, unless that was the last one (clear-marker.lua).
+ * `BZPOPMIN` gives the marker to the client that
  * has waited longest. So each job wakes one worker, and idle workers take turns.
  */
 export function waitForJobs({

@@ -17,13 +17,13 @@ export async function measureShares(place: Place, { seconds }: { seconds: number
   const found: TimeShares[] = [];
   for (const load of loads.filter(({ kind }) => kind === 'streams')) {
     const directory = join(place.directory, `profiles ${load.name}`);
-    const ended = await profile(place, { load, seconds, directory });
+    const until = await profile(place, { load, seconds, directory });
     for (const process of ['ingress', 'worker'] as const) {
       const file = (await readdir(join(directory, process))).find((name) => name.endsWith('.cpuprofile'));
       if (file === undefined) throw new Error(`${process} has left no profile`);
       const text = await readFile(join(directory, process, file), 'utf8');
-      const during = { seconds, endedBefore: (performance.now() - ended) / 1_000 };
-      found.push({ load: load.name, process, shares: sharesOf(profileSchema.parse(JSON.parse(text)), during) });
+      const shares = sharesOf(profileSchema.parse(JSON.parse(text)), { from: until - seconds * 1e6, until });
+      found.push({ load: load.name, process, shares });
     }
   }
   return found;
@@ -31,7 +31,7 @@ export async function measureShares(place: Place, { seconds }: { seconds: number
 
 type Profiled = { load: (typeof loads)[number]; seconds: number; directory: string };
 
-/** Returns when the load has ended. A process writes its profile when it ends. */
+/** Returns when the load has ended, by the clock of profiles. A process writes its profile when it ends. */
 async function profile(place: Place, { load, seconds, directory }: Profiled): Promise<number> {
   const nodeArguments = (process: string) => ['--cpu-prof', `--cpu-prof-dir=${join(directory, process)}`];
   await using service = await startService({ ...place, name: `profiled ${load.name}`, nodeArguments });
@@ -39,26 +39,24 @@ async function profile(place: Place, { load, seconds, directory }: Profiled): Pr
   const asked = { urls: service.urls, headers };
   await generate({ kind: 'many', clients: 64, seconds: warmUpSeconds, question: questionFor(asked, {}) });
   await generate({ ...load, seconds, question: questionFor(asked, load.fields) });
-  return performance.now();
+  return Number(process.hrtime.bigint() / 1_000n);
 }
 
-/** As V8 writes it (https://chromedevtools.github.io/devtools-protocol/tot/Profiler#type-Profile). Times are in microseconds. */
+/** As V8 writes it (https://chromedevtools.github.io/devtools-protocol/tot/Profiler#type-Profile). Times are in microseconds of the system's monotonic clock. */
 const profileSchema = z.object({
   nodes: z.array(z.object({ id: z.number(), callFrame: z.object({ functionName: z.string(), url: z.string() }) })),
   samples: z.array(z.number()),
   timeDeltas: z.array(z.number()),
-  endTime: z.number(),
   startTime: z.number(),
 });
 type Profile = z.infer<typeof profileSchema>;
 
 /** Of the samples in the time of the load. */
 function sharesOf(
-  { nodes, samples, timeDeltas, startTime, endTime }: Profile,
-  { seconds, endedBefore }: { seconds: number; endedBefore: number },
+  { nodes, samples, timeDeltas, startTime }: Profile,
+  { from, until }: { from: number; until: number },
 ): Record<string, number> {
   const places = new Map(nodes.map(({ id, callFrame }) => [id, placeOf(callFrame)]));
-  const until = endTime - endedBefore * 1e6;
   const sums = new Map<string, number>();
   let at = startTime;
   let busy = 0;
@@ -66,7 +64,7 @@ function sharesOf(
     const passed = timeDeltas[index] ?? 0;
     at += passed;
     const place = places.get(id);
-    if (place === undefined || at < until - seconds * 1e6 || at > until) continue;
+    if (place === undefined || at < from || at > until) continue;
     busy += passed;
     sums.set(place, (sums.get(place) ?? 0) + passed);
   }

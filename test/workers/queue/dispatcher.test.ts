@@ -62,7 +62,7 @@ function openSubject(
         order.push(name);
         // As BullMQ sets the marker, and a waiting worker gets it.
         if (queue.waiting > 0) queue.isMarked = true;
-        return { job: {}, token: '' } as LockedJob; // its content is not read
+        return { job: {}, token: '', more: queue.waiting > 0 } as LockedJob; // its content is not read
       },
       run: (_taken, reservation) =>
         new Promise<void>((resolve) => {
