@@ -48,7 +48,11 @@ const inRedis: readonly Row<keyof ItemBytes['redis']>[] = [
     what: 'a line of a batch that waits in its queue',
     kept: 'until a worker takes it; at most 256 lines of an account',
   },
-  { item: 'reply', what: 'a reply on its way to an ingress', kept: '0.5 s after the ingress has read it, less if 1 MiB was read' },
+  {
+    item: 'reply',
+    what: 'a reply on its way to an ingress',
+    kept: '0.5 s after the ingress has read it, less if 1 MiB was read',
+  },
   { item: 'atRest', what: 'Redis with the scripts and without data', kept: '' },
 ];
 
