@@ -19,8 +19,7 @@ const closeMs = 500;
 
 /**
  * BullMQ sets a queue's marker with each job that is added, and with each that is taken, unless that was the last one (clear-marker.lua).
- * `BZPOPMIN` gives the marker to the client that
- * has waited longest. So each job wakes one worker, and idle workers take turns.
+ * `BZPOPMIN` gives the marker to the client that has waited longest. So each job wakes one worker, and idle workers take turns.
  */
 export function waitForJobs({
   reader,

@@ -54,11 +54,9 @@ const costsSchema = z.object({
   /** From the end of a worker by SIGKILL until each of its runs has started again, sorted. */
   takeoverMs: z.array(z.number()),
   /** Where the main threads of ingress and worker spend their time under loads of streams. */
-  shares: z
-    .array(
-      z.object({ load: z.string(), process: z.enum(['ingress', 'worker']), shares: z.record(z.string(), z.number()) }),
-    )
-    .default([]),
+  shares: z.array(
+    z.object({ load: z.string(), process: z.enum(['ingress', 'worker']), shares: z.record(z.string(), z.number()) }),
+  ),
 });
 export type Costs = z.infer<typeof costsSchema>;
 

@@ -42,7 +42,10 @@ async function profile(place: Place, { load, seconds, directory }: Profiled): Pr
   return Number(process.hrtime.bigint() / 1_000n);
 }
 
-/** As V8 writes it (https://chromedevtools.github.io/devtools-protocol/tot/Profiler#type-Profile). Times are in microseconds of the system's monotonic clock. */
+/**
+ * As V8 writes it (https://chromedevtools.github.io/devtools-protocol/tot/Profiler#type-Profile). Times are in microseconds of the system's
+ * monotonic clock.
+ */
 const profileSchema = z.object({
   nodes: z.array(z.object({ id: z.number(), callFrame: z.object({ functionName: z.string(), url: z.string() }) })),
   samples: z.array(z.number()),

@@ -21,6 +21,7 @@ import { openRedisDatabase, type RedisDatabase } from '../../support/private-red
 import { recordedLog } from '../../support/recorded-log.ts';
 import { contentsOf } from '../../support/redis-contents.ts';
 import { openServedQueues } from '../../support/served-queues.ts';
+import { watchRedis } from '../../support/watch-redis.ts';
 import { kindsOf, messages, openWorkerSide, textOf, type WorkerSide } from '../../support/worker-side.ts';
 
 let given: RedisDatabase;
@@ -300,11 +301,14 @@ test('completed jobs are removed together, and counted for the dashboard in all 
   await using side = await openWorkerSide(given.redis);
   const { queue, add } = openQueue(t, side);
   const worker = openLaneWorker(t, queue);
+  await using watch = await watchRedis(given.url);
   const [countsKey, minutesKey] = [queue.toKey('metrics:completed'), queue.toKey('metrics:completed:data')];
   const endJobs = async (count: number) => {
     for (let jobs = 0; jobs < count; jobs++) await add();
     const taken = await Promise.all(Array.from({ length: count }, () => worker.take()));
-    await Promise.all(taken.map((one) => ('job' in one ? worker.run(one, undefined) : t.fail())));
+    const run = () => Promise.all(taken.map((one) => ('job' in one ? worker.run(one, undefined) : t.fail())));
+    const commands = await watch.during(run);
+    t.is(commands.filter((command) => command.includes(countsKey)).length, 1, 'one script for all');
   };
   await endJobs(3);
   t.is((await queue.getMetrics('completed', 0, 0)).meta.count, 3);
@@ -350,12 +354,12 @@ test('the marker of a queue goes with its last job, and stays while one is delay
   const marker = () => given.redis.zrange(queue.toKey('marker'), '0', '-1');
   await add();
   await add();
-  await worker.take();
+  t.like(await worker.take(), { more: true });
   t.deepEqual(await marker(), ['0'], 'another worker looks for the second job');
-  await worker.take();
+  t.like(await worker.take(), { more: false });
   t.deepEqual(await marker(), []);
   await queue.add(jobName, {}, { jobId: randomUUID(), delay: 60_000 });
   await add();
-  await worker.take();
+  t.like(await worker.take(), { more: false });
   t.deepEqual(await marker(), ['0', '1'], 'a worker has to learn when the delayed one is due');
 });
