@@ -267,22 +267,6 @@ async function leaveStalled(t: ExecutionContext, queue: Queue, model: string): P
   await dead.getNextJob('dead', { block: false });
 }
 
-test('delayed jobs of different times are all run by one worker, though nothing sets a lost marker', async (t) => {
-  const served = openServedQueues(t, given);
-  const queue = served.queue(modelQueue(served.models[0] ?? '', 'interactive'));
-  const ran: unknown[] = [];
-  const processJob: ProcessJob = async ({ data }) => {
-    ran.push((data as { place: number }).place);
-    return { outcome: 'done' };
-  };
-  const work = { processJob, failLost: async () => {} };
-  served.serve({ work: { interactive: work, batch: work }, checksStalled: false });
-  const places = [1, 2, 3, 4];
-  for (const place of places) await queue.add(jobName, { place }, { jobId: `late-${place}`, delay: 300 * place });
-  while (ran.length < places.length) await sleep(10);
-  t.deepEqual(ran, places);
-});
-
 test('a delayed job is run, also if the worker that took the marker with its time has stopped', async (t) => {
   t.timeout(60_000);
   const served = openServedQueues(t, given);
